@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from stencil_dsl.toolchain.builder import build
-    from stencil_dsl.toolchain.cache import Entry, KernelCache
+    from stencil_dsl.toolchain.cache import KernelCache
     from stencil_dsl.toolchain.composition import compose
     from stencil_dsl.toolchain.cubin import kernels, read_elf
     from stencil_dsl.toolchain.disasm import sass
     from stencil_dsl.toolchain.discover import clear_found, find, find_tool
+    from stencil_dsl.toolchain.entry import Entry
     from stencil_dsl.toolchain.export import Artifact, assemble, compile_source, tile_ir
     from stencil_dsl.toolchain.installer import install
     from stencil_dsl.toolchain.kit import Toolkit, ToolVersions, open_toolkit
@@ -27,10 +28,11 @@ if TYPE_CHECKING:
 _PLACES = {
     # No module is called like a name it gives: importing it would put the module in that name's place.
     "builder": ("build",),
-    "cache": ("Entry", "KernelCache"),
+    "cache": ("KernelCache",),
     "composition": ("compose",),
     "cubin": ("kernels", "read_elf"),
     "disasm": ("sass",),
+    "entry": ("Entry",),
     "export": ("Artifact", "assemble", "compile_source", "tile_ir"),
     "discover": ("clear_found", "find", "find_tool"),
     "installer": ("install",),

@@ -127,8 +127,8 @@ def tile_ir(bytecode: bytes, toolkit: Toolkit, timeout: float | None = 60) -> st
     """Tile IR text of a bytecode file. Raises ToolchainError where no tileirdisasm is found (13.4 on)."""
     if toolkit.tileirdisasm is None:
         raise ToolchainError(
-            f"toolkit {toolkit.name} has no tileirdisasm, and none was found elsewhere; it ships from 13.4 on "
-            "and reads older bytecode too: python -m stencil_dsl.toolchain install 13.5"
+            f"toolkit {toolkit.name} has no tileirdisasm, and none was found elsewhere; it ships from "
+            "13.4 on and reads older bytecode too: python -m stencil_dsl.toolchain install 13.5"
         )
     with work_folder() as folder:
         (folder / "kernel.bc").write_bytes(bytecode)

@@ -6,7 +6,13 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from stencil_dsl.toolchain.cubin import read_elf
-from stencil_dsl.toolchain.disasm import Instruction, count_classes, disassemble, find_disassembler
+from stencil_dsl.toolchain.disasm import (
+    Instruction,
+    count_classes,
+    disassemble,
+    find_disassembler,
+    format_sass,
+)
 from stencil_dsl.toolchain.kit import Toolkit
 from stencil_dsl.toolchain.loops import find_loops, innermost
 
@@ -73,10 +79,21 @@ def inspect(cubin: bytes, toolkit: Toolkit | None = None, symbol: str | None = N
     Works without any NVIDIA tool; the instruction facts need nvdisasm, of the toolkit or of this
     machine. Raises ToolchainError where the bytes are no cubin.
     """
+    return examine(cubin, toolkit, symbol)[0]
+
+
+def examine(
+    cubin: bytes, toolkit: Toolkit | None = None, symbol: str | None = None
+) -> tuple[Resources, str | None]:
+    """`inspect` and `sass` in one run of nvdisasm; the text is None where there is no nvdisasm."""
     elf = read_elf(cubin, symbol)
     disassembler = find_disassembler(toolkit)
-    facts = instruction_facts(disassemble(cubin, disassembler, elf)) if disassembler is not None else {}
-    return Resources(
+    facts: dict[str, Any] = {}
+    text = None
+    if disassembler is not None:
+        code = disassemble(cubin, disassembler, elf)
+        facts, text = instruction_facts(code), format_sass(code, elf)
+    resources = Resources(
         symbol=elf.symbol,
         registers=elf.registers,
         stack_bytes=elf.stack_bytes,
@@ -85,6 +102,7 @@ def inspect(cubin: bytes, toolkit: Toolkit | None = None, symbol: str | None = N
         text_hash=elf.text_hash,
         **facts,
     )
+    return resources, text
 
 
 def instruction_facts(code: list[Instruction]) -> dict[str, Any]:
