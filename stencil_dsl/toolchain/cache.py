@@ -43,7 +43,7 @@ def describe_request(
         "format": FORMAT,
         "source": source,
         "function": function,
-        "params": params_tocanonical_json(params),
+        "params": params_to_json(params),
         "symbol": symbol,
         "arch": arch,
         "opt_level": opt_level,
