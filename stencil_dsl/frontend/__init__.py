@@ -1,1 +1,5 @@
-"""frontend"""
+"""Python functions read as stencils: `@stencil`, the AST reader and its error places."""
+
+from stencil_dsl.frontend.annotations import Field, Index, Scalar
+
+__all__ = ["Field", "Index", "Scalar"]

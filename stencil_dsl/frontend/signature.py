@@ -1,0 +1,221 @@
+"""Which parameters are fields, scalars and indices.
+
+The rule, after annotations, which always win:
+
+1. Indices are the trailing parameters, starting with the first one that occurs inside a subscript
+   (`i` in `u[i + 1]`, also where it is handed to an inlined function that uses it so). Where one
+   subscript entry holds several parameters, as in `u[i + n]`, the last of them is the index.
+2. Of the parameters before, those that are subscripted are fields, and so are all that stand before
+   a subscripted one: fields come first, and a field may be left unread.
+3. The remaining ones, behind the last subscripted field, are run-time scalars.
+"""
+
+from __future__ import annotations
+
+import ast
+import types
+from dataclasses import dataclass, field
+
+from stencil_dsl.errors import FrontendError
+from stencil_dsl.frontend.annotations import read_annotation
+from stencil_dsl.frontend.names import lookup
+from stencil_dsl.frontend.source_text import FunctionSource, find_source
+
+ORDER_ADVICE = "order the parameters as fields, then scalars, then indices"
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Parameter names by kind; `dtype` is the element type that annotations fix, or None."""
+
+    fields: tuple[str, ...]
+    scalars: tuple[str, ...]
+    indices: tuple[str, ...]
+    dtype: str | None
+
+
+def plain_parameters(source: FunctionSource) -> list[ast.arg]:
+    """The positional parameters; FrontendError for the kinds a stencil cannot have."""
+    args = source.node.args
+    for extra in (args.vararg, args.kwarg, *args.kwonlyargs):
+        if extra is not None:
+            raise source.error(
+                extra,
+                f"parameter '{extra.arg}' is not a plain positional one",
+                "name every field, scalar and index as a positional parameter",
+            )
+    if args.defaults:
+        raise source.error(
+            args.defaults[0],
+            "a stencil's parameter has no default value",
+            "use a module constant, or give the scalar's value at the call of the kernel",
+        )
+    return [*args.posonlyargs, *args.args]
+
+
+def classify(source: FunctionSource) -> Signature:
+    """Sort the parameters of a stencil function; FrontendError where they do not fit the rule."""
+    params = plain_parameters(source)
+    stated = {p.arg: read_annotation(p.annotation) for p in params}
+    use = parameter_use(source)
+    names = [p.arg for p in params]
+
+    first_index = next(
+        (n for n, p in enumerate(names) if stated[p][0] in (None, "index") and "index" in use.of(p)
+         or stated[p][0] == "index"),
+        len(names),
+    )  # fmt: skip
+    last_field = max(
+        (n for n, p in enumerate(names) if stated[p][0] == "field" or "base" in use.of(p)), default=-1
+    )
+    kinds = []
+    for position, name in enumerate(names):
+        guess = "index" if position >= first_index else "field" if position <= last_field else "scalar"
+        kinds.append(stated[name][0] or guess)
+    _check_order(source, params, kinds, use)
+    by_kind = {
+        kind: tuple(n for n, k in zip(names, kinds, strict=True) if k == kind)
+        for kind in ("field", "scalar", "index")
+    }
+    _check_counts(source, by_kind["index"])
+    return Signature(by_kind["field"], by_kind["scalar"], by_kind["index"], _dtype(source, params, stated))
+
+
+def _check_order(source: FunctionSource, params: list[ast.arg], kinds: list[str], use: ParameterUse) -> None:
+    rank = {"field": 0, "scalar": 1, "index": 2}
+    for before, kind_before, param, kind in zip(params, kinds, params[1:], kinds[1:], strict=False):
+        if rank[kind] < rank[kind_before]:
+            raise source.error(
+                param, f"{kind} '{param.arg}' stands behind {kind_before} '{before.arg}'", ORDER_ADVICE
+            )
+    for param, kind in zip(params, kinds, strict=True):
+        if kind == "index" and "base" in use.of(param.arg):
+            raise source.error(
+                param, f"'{param.arg}' is subscripted but stands among the indices", ORDER_ADVICE
+            )
+
+
+def _check_counts(source: FunctionSource, indices: tuple[str, ...]) -> None:
+    if not indices:
+        raise source.header.error(
+            f"'{source.node.name}' has no indices: no parameter occurs inside a subscript",
+            "name the indices last and read fields with them, as in `def f(u, i, j): return u[i, j + 1]`",
+        )
+    if len(indices) > 3:
+        raise source.header.error(
+            f"'{source.node.name}' has {len(indices)} indices ({', '.join(indices)})",
+            "a stencil has one to three dimensions",
+        )
+
+
+def _dtype(
+    source: FunctionSource, params: list[ast.arg], stated: dict[str, tuple[str | None, str | None]]
+) -> str | None:
+    dtype, first = None, ""
+    for param in params:
+        own = stated[param.arg][1]
+        if own is not None and dtype is not None and own != dtype:
+            raise source.error(
+                param,
+                f"mixed dtypes without a cast: '{first}' is {dtype}, '{param.arg}' is {own}",
+                "give all fields and scalars of a stencil one dtype, and convert arrays before the call",
+            )
+        if own is not None and dtype is None:
+            dtype, first = own, param.arg
+    return dtype
+
+
+@dataclass
+class ParameterUse(ast.NodeVisitor):
+    """How a function uses its parameters: "base" (subscripted), "index" (inside a subscript)."""
+
+    source: FunctionSource
+    active: tuple[types.CodeType, ...] = ()
+    found: dict[str, set[str]] = field(default_factory=dict)
+    aliases: dict[str, ast.expr] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        args = self.source.node.args
+        self.params = [a.arg for a in (*args.posonlyargs, *args.args, *args.kwonlyargs)]
+
+    def of(self, name: str) -> set[str]:
+        return self.found.get(name, set())
+
+    def mark(self, name: str, how: str) -> None:
+        if name in self.params:
+            self.found.setdefault(name, set()).add(how)
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        self.visit(node.value)
+        for target in node.targets:
+            self._alias(target, node.value)
+
+    def _alias(self, target: ast.expr, value: ast.expr) -> None:
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+            for one, part in zip(target.elts, value.elts, strict=False):
+                self._alias(one, part)
+        elif isinstance(target, ast.Name):
+            self.aliases[target.id] = value
+
+    def visit_Subscript(self, node: ast.Subscript) -> None:
+        self._mark_base(node.value)
+        self.visit(node.value)
+        entries = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        for entry in entries:
+            self._mark_index(entry)
+
+    def _mark_base(self, node: ast.expr, depth: int = 0) -> None:
+        if isinstance(node, ast.Name):
+            self.mark(node.id, "base")
+            if node.id in self.aliases and depth < 8:
+                self._mark_base(self.aliases[node.id], depth + 1)
+
+    def _mark_index(self, entry: ast.expr) -> None:
+        inside = self._parameters_in(entry)
+        if inside:
+            self.mark(max(inside, key=self.params.index), "index")
+
+    def _parameters_in(self, node: ast.AST, depth: int = 0) -> set[str]:
+        inside: set[str] = set()
+        for part in ast.walk(node):
+            if isinstance(part, ast.Name):
+                if part.id in self.params:
+                    inside.add(part.id)
+                elif part.id in self.aliases and depth < 8:
+                    inside |= self._parameters_in(self.aliases[part.id], depth + 1)
+        return inside
+
+    def visit_Call(self, node: ast.Call) -> None:
+        self.generic_visit(node)
+        callee = self._callee(node.func)
+        if callee is None:
+            return
+        inner = parameter_use(callee, self.active)
+        positional = [*callee.node.args.posonlyargs, *callee.node.args.args]
+        passed = [(p.arg, a) for p, a in zip(positional, node.args, strict=False)]
+        passed += [(k.arg, k.value) for k in node.keywords if k.arg is not None]
+        for name, argument in passed:
+            if "base" in inner.of(name):
+                self._mark_base(argument)
+            if "index" in inner.of(name):
+                self._mark_index(argument)
+
+    def _callee(self, func: ast.expr) -> FunctionSource | None:
+        """The inlinable function that a call names; problems with it are reported when it is read."""
+        if not isinstance(func, ast.Name) or func.id in self.params:
+            return None
+        _, target = lookup(self.source.fn, func.id)
+        if not isinstance(target, types.FunctionType) or target.__code__ in self.active:
+            return None
+        try:
+            return find_source(target)
+        except FrontendError:
+            return None
+
+
+def parameter_use(source: FunctionSource, active: tuple[types.CodeType, ...] = ()) -> ParameterUse:
+    """Scan a function's body and the functions it calls; `active` are the callers, against recursion."""
+    use = ParameterUse(source, (*active, source.fn.__code__))
+    for statement in source.node.body:
+        use.visit(statement)
+    return use

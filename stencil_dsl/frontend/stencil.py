@@ -1,0 +1,93 @@
+"""`@stencil`: a Python function becomes a `Stencil`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from stencil_dsl.frontend.expressions import Frame
+from stencil_dsl.frontend.signature import Signature, classify
+from stencil_dsl.frontend.source_text import FunctionSource, find_source
+from stencil_dsl.frontend.statements import StatementReader
+from stencil_dsl.frontend.values import FieldRef, IndexRef, Node
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+DTYPES = ("float64", "float32")
+
+
+class Stencil:
+    """A stencil read from a Python function.
+
+    The function is read once, when it is decorated: module constants and closure variables count with
+    the values they have then, and mistakes are reported there.
+
+    Attributes:
+        name: the function's name.
+        fields, scalars, indices: parameter names by kind, each in the function's order.
+        ndim: number of indices, 1 to 3.
+        outputs: (name,) for one returned value, (name_0, name_1, ...) for several.
+        dtype: the element type that annotations fix, or None where any will do.
+        fn: the Python function.
+    """
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        source = find_source(fn)
+        signature = classify(source)
+        self.fn = source.fn
+        self.name = source.fn.__name__
+        self.fields = signature.fields
+        self.scalars = signature.scalars
+        self.indices = signature.indices
+        self.ndim = len(signature.indices)
+        self.dtype = signature.dtype
+        self.results = _read(source, signature)
+        numbered = tuple(f"{self.name}_{n}" for n in range(len(self.results)))
+        self.outputs = numbered if len(numbered) > 1 else (self.name,)
+        self.span = source.header
+        functools.update_wrapper(self, source.fn)
+        # find_source takes __wrapped__ as the mark of a foreign decorator.
+        del self.__wrapped__
+
+    def module(self, dtype: str = "float64") -> ModuleOp:
+        """A new level-1 module with one `source.stencil`, for element type "float64" or "float32".
+
+        Raises FrontendError where a constant does not fit the dtype or annotations ask for another.
+        """
+        from stencil_dsl.frontend.build import build_module
+
+        if dtype not in DTYPES:
+            raise self.span.error(f"unknown dtype {dtype!r}", "use 'float64' or 'float32'")
+        if self.dtype is not None and dtype != self.dtype:
+            raise self.span.error(
+                f"mixed dtypes without a cast: '{self.name}' is annotated {self.dtype}, asked for {dtype}",
+                f"compile it for {self.dtype}, or take the dtype out of the annotations",
+            )
+        return build_module(self, dtype)
+
+    def __repr__(self) -> str:
+        params = ", ".join((*self.fields, *self.scalars, *self.indices))
+        return f"<stencil {self.name}({params}), {self.ndim}-D>"
+
+
+def stencil(fn: Callable[..., Any]) -> Stencil:
+    """Read a Python function as a stencil; raises FrontendError with the place of what it cannot mean."""
+    return Stencil(fn)
+
+
+def _read(source: FunctionSource, signature: Signature) -> tuple[Node, ...]:
+    """The graph of the outputs, in order."""
+    env: dict[str, Any] = {name: FieldRef(name) for name in signature.fields}
+    place = source.header
+    env |= {name: Node("scalar", name, (), place, hint=name) for name in signature.scalars}
+    env |= {name: IndexRef(name, axis) for axis, name in enumerate(signature.indices)}
+    frame = Frame(source, env, signature.indices, stack=(source.fn.__code__,))
+    reader = StatementReader(frame)
+    result = reader.run_body()
+    values = result if isinstance(result, tuple) else (result,)
+    if not values:
+        raise source.header.error(f"'{source.node.name}' returns no value", "return one value per output")
+    at = source.node.body[-1]
+    return tuple(reader.node(reader.as_number(value, at), at) for value in values)

@@ -1,0 +1,34 @@
+"""Which passes exist, by name. A pass is loaded when it is asked for."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from stencil_dsl.errors import StencilError
+
+if TYPE_CHECKING:
+    from xdsl.passes import ModulePass
+
+PASSES: dict[str, str] = {
+    "lower-source": "stencil_dsl.transforms.lower_source:LowerSourcePass",
+    "fold-constants": "stencil_dsl.transforms.fold_constants:FoldConstantsPass",
+    "stencil-cse": "stencil_dsl.transforms.cse:StencilCsePass",
+    "stencil-dce": "stencil_dsl.transforms.dce:StencilDcePass",
+    "footprint": "stencil_dsl.transforms.footprint:FootprintPass",
+    "roofline": "stencil_dsl.transforms.roofline:RooflinePass",
+}
+
+
+def load(name: str) -> type[ModulePass]:
+    """The class of a pass; StencilError for an unknown name."""
+    if name not in PASSES:
+        raise StencilError(f"unknown pass '{name}'; known are {', '.join(PASSES)}")
+    module, _, attribute = PASSES[name].partition(":")
+    return getattr(importlib.import_module(module), attribute)
+
+
+def available() -> dict[str, Callable[[], type[ModulePass]]]:
+    """Every pass as xDSL's drivers want them: name to a function that loads the class."""
+    return {name: lambda name=name: load(name) for name in PASSES}  # type: ignore[misc]
