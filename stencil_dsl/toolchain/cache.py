@@ -29,7 +29,7 @@ from stencil_dsl.toolchain.export import Artifact
 from stencil_dsl.toolchain.kit import Toolkit
 from stencil_dsl.toolchain.paths import cache_root, remove_stale
 from stencil_dsl.toolchain.resources import Resources
-from stencil_dsl.toolchain.signature import Param
+from stencil_dsl.toolchain.signature import Param, params_to_json
 from stencil_dsl.toolchain.versions import parts, release
 
 _UNWRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)
