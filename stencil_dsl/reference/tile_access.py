@@ -166,6 +166,7 @@ def _claim(array: Array, region: Region, values: np.ndarray) -> None:
         raise InterpreterError(f"store to {array.label}, whose memory is read-only")
     if buffer.writer is None:
         buffer.writer = np.full(buffer.data.size, UNWRITTEN, np.int64)
+        buffer.may_be_stored = True
     me = memory.block * memory.parameters + array.parameter
     writers = strided(buffer.writer, region)
     if writers.max() != UNWRITTEN:

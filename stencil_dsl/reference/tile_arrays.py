@@ -14,11 +14,25 @@ from stencil_dsl.reference.tile_memory import DeviceBuffer, Memory
 from stencil_dsl.reference.tile_shaping import power_of_two_shape
 from stencil_dsl.reference.tile_values import Tile
 
+# Blocks ask for the same slices again and again, so an array keeps its first ones.
+PARTS_KEPT = 256
+
 
 class Array:
     """A global array as a kernel sees it: a strided view of an allocation."""
 
-    __slots__ = ("memory", "buffer", "first", "_shape", "_strides", "_dtype", "parameter", "names", "cuts")
+    __slots__ = (
+        "memory",
+        "buffer",
+        "first",
+        "_shape",
+        "_strides",
+        "_dtype",
+        "parameter",
+        "names",
+        "cuts",
+        "_parts",
+    )
 
     def __init__(
         self,
@@ -40,6 +54,7 @@ class Array:
         self.parameter = parameter
         self.names = names
         self.cuts = cuts
+        self._parts: dict[tuple[Any, Any, Any], Array] = {}
 
     @property
     def dtype(self) -> DType:
@@ -64,6 +79,10 @@ class Array:
 
     def slice(self, axis: Any, start: Any, stop: Any) -> Array:
         """The part start..stop of one axis; ``0 <= start < N`` and ``start <= stop <= N``."""
+        if type(start) is int and type(stop) is int:
+            known = self._parts.get((axis, start, stop))
+            if known is not None:
+                return known
         n_axes = len(self._shape)
         if not isinstance(axis, int) or not -n_axes <= axis < n_axes:
             raise InterpreterError(f"slice axis {axis!r} is no axis of {self.label}")
@@ -77,7 +96,10 @@ class Array:
         shape = self._shape[:axis] + (b - a,) + self._shape[axis + 1 :]
         first = self.first + a * self._strides[axis]
         cuts = self.cuts + ((axis, a, b),)
-        return Array(self.memory, self.buffer, first, shape, self._strides, self.parameter, self.names, cuts)
+        part = Array(self.memory, self.buffer, first, shape, self._strides, self.parameter, self.names, cuts)
+        if len(self._parts) < PARTS_KEPT:
+            self._parts[axis, a, b] = part
+        return part
 
     def tiled_view(
         self,

@@ -147,7 +147,7 @@ def _bind(
         if isinstance(arg, ArrayArg):
             buffer = _allocation(arg, names[i], buffers)
             buffer.names += (names[i],)
-            buffer.may_be_stored |= parameter.name in stored
+            buffer.may_be_stored |= stored is None or parameter.name in stored
             values.append(Array(memory, buffer, arg.offset, tuple(arg.shape), tuple(arg.strides), i, names))
         elif any(
             isinstance(m, ConstantAnnotation) for m in getattr(parameter.annotation, "__metadata__", ())
@@ -191,18 +191,18 @@ def _allocation(arg: ArrayArg, name: str, known: dict[tuple[int, int], DeviceBuf
 
 
 @lru_cache(maxsize=256)
-def stored_parameters(source: str, function: str) -> frozenset[str]:
+def stored_parameters(source: str, function: str) -> frozenset[str] | None:
     """Parameters that a store may reach, from the text: stored names and all they are made from.
 
-    A helper function in the file makes every parameter a candidate, as its stores are not followed.
+    None means all of them: helper functions are not followed.
     """
     tree = ast.parse(source)
     functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.Lambda)]
-    node = next(n for n in functions if getattr(n, "name", None) == function)
-    every = frozenset(a.arg for a in node.args.posonlyargs + node.args.args)
+    node = next((n for n in functions if getattr(n, "name", None) == function), None)
     helpers = {getattr(n, "name", "lambda") for n in functions} - {function}
-    if any(isinstance(n, ast.Name) and n.id in helpers for n in ast.walk(node)) or "lambda" in helpers:
-        return every
+    if node is None or "lambda" in helpers or _names(node) & helpers:
+        return None
+    every = {a.arg for a in node.args.posonlyargs + node.args.args}
     reached: set[str] = set()
     for call in ast.walk(node):
         if isinstance(call, ast.Call) and _called(call) in ("store", "scatter"):
@@ -213,10 +213,10 @@ def stored_parameters(source: str, function: str) -> frozenset[str]:
     while size != len(reached):
         size = len(reached)
         for n in ast.walk(node):
-            if isinstance(n, ast.Assign) and any(name in reached for t in n.targets for name in _names(t)):
-                reached |= _names(n.value)
-            elif isinstance(n, ast.For) and _names(n.target) & reached:
-                reached |= _names(n.iter)
+            targets = getattr(n, "targets", None) or [getattr(n, "target", None)]
+            made_from = getattr(n, "value", None) or getattr(n, "iter", None)
+            if made_from is not None and any(t is not None and _names(t) & reached for t in targets):
+                reached |= _names(made_from)
     return frozenset(reached & every)
 
 

@@ -24,6 +24,7 @@ from stencil_dsl.reference.tile_values import (
     cast,
     common,
     compare,
+    power,
 )
 
 
@@ -70,7 +71,9 @@ def mod(x: Any, y: Any, /) -> Any:
 
 
 def pow(x: Any, y: Any, /) -> Any:
-    return _binary(np.power, x, y, operator.pow)
+    if type(x) is not Tile and type(y) is not Tile:
+        return operator.pow(x, y)
+    return power(x, y)
 
 
 def cdiv(x: Any, y: Any, /) -> Any:

@@ -152,6 +152,11 @@ def kernel(function: Any = None, /, **options: Any) -> Any:
     return Kernel(function, **options)
 
 
+def function(func: Any = None, /, *, host: bool = False, tile: bool = True) -> Any:
+    """Marks a helper of kernels, which runs as it is."""
+    return func if func is not None else lambda f: f
+
+
 class _StandIn(types.ModuleType):
     def __getattr__(self, name: str) -> Any:
         raise InterpreterError(f"cuda.tile.{name} is not offered by the interpreter")
@@ -176,6 +181,7 @@ def stand_in(memory: Memory) -> types.ModuleType:
         num_tiles=num_tiles,
         launch=launch,
         kernel=kernel,
+        function=function,
         bid=bid,
         num_blocks=num_blocks,
     )

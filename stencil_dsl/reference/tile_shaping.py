@@ -13,13 +13,18 @@ import numpy as np
 from stencil_dsl.reference.tile_dtypes import DType, InterpreterError, bool_
 from stencil_dsl.reference.tile_values import Tile, arithmetic, as_constant, as_tile, cast, make_full
 
+_SEEN_SHAPES: set[tuple[int, ...]] = set()  # found to be legal before; a kernel has few
 
-def power_of_two_shape(shape: Any, what: str = "tile") -> tuple[int, ...]:
+
+def power_of_two_shape(shape: Any) -> tuple[int, ...]:
     """A shape as a tuple of ints; extents must be positive powers of two."""
+    if type(shape) is tuple and shape in _SEEN_SHAPES:
+        return shape
     items = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
     for n in items:
         if isinstance(n, bool) or not isinstance(n, int) or n < 1 or n & (n - 1):
-            raise InterpreterError(f"extent {n!r} of {what} shape {items} is no power of two")
+            raise InterpreterError(f"extent {n!r} of tile shape {items} is no power of two")
+    _SEEN_SHAPES.add(items)
     return items
 
 
@@ -88,8 +93,9 @@ def broadcast_to(x: Any, /, shape: Any) -> Tile:
 
 def reshape(x: Any, /, shape: Any) -> Tile:
     t = as_tile(x)
-    items = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
-    return Tile(np.reshape(t.a, items), t.dtype)
+    if not isinstance(shape, tuple):
+        raise InterpreterError(f"ct.reshape takes a tuple of extents, got {shape!r}")
+    return Tile(np.reshape(t.a, shape), t.dtype)
 
 
 def permute(x: Any, /, axes: Any) -> Tile:

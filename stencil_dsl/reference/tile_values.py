@@ -86,7 +86,7 @@ class Tile:
         return arithmetic(np.mod, self, o)
 
     def __pow__(self, o: Any) -> Tile:
-        return arithmetic(np.power, self, o)
+        return power(self, o)
 
     def __radd__(self, o: Any) -> Tile:
         return arithmetic(operator.add, o, self)
@@ -107,7 +107,7 @@ class Tile:
         return arithmetic(np.mod, o, self)
 
     def __rpow__(self, o: Any) -> Tile:
-        return arithmetic(np.power, o, self)
+        return power(o, self)
 
     def __and__(self, o: Any) -> Tile:
         return bitwise(np.bitwise_and, self, o)
@@ -256,6 +256,13 @@ def arithmetic(fn: Callable[[Any, Any], Any], x: Any, y: Any, force_float: bool 
     if dtype is bool_:
         raise InterpreterError("arithmetic on booleans is not supported; cast them to int first")
     return _typed(fn(a, b), dtype)
+
+
+def power(x: Any, y: Any) -> Tile:
+    """x to the power of y; cuTile has it for floats only."""
+    if common(x, y)[2].kind != "float":
+        raise InterpreterError("a power of integer tiles is not supported; cast the base to float")
+    return arithmetic(np.power, x, y)
 
 
 def bitwise(fn: Callable[[Any, Any], Any], x: Any, y: Any, shift: bool = False) -> Tile:

@@ -8,6 +8,26 @@ import pytest
 from stencil_dsl.errors import StencilError
 from stencil_dsl.reference.tile_interpreter import ArrayArg, InterpreterError, run
 
+ACCEPTED = [
+    "a * 0.1 + ct.full((8,), 0.1, dtype=ct.float64)",
+    "a * ct.bitcast(ct.full((8,), 13830554455654793216, dtype=ct.int64), ct.float64)",
+    "a * 123456789012345 + True",
+    "ct.maximum(a, b, propagate_nan=True) - min(a, 0.5)",
+    "ct.where((a > 1) & (b != 0), a, -b)",
+    "ct.where(a > 0, 0.1, a) + ct.where(a, a, 1) + ct.where(a > 0, 1.0, 2.0)",
+    "ct.pow(ct.abs(a), b) + abs(a) ** 2",
+    "ct.reshape(ct.transpose(ct.permute(ct.reshape(a, (2, 4)), (1, 0))), (8,))",
+    "ct.insert(a, (1,), ct.extract(a, (0,), (4,)))",
+    "a + ct.broadcast_to(ct.sum(a.reshape((2, 4)), 1)[:, None], (2, 4)).reshape((8,))",
+    "ct.cat((ct.extract(a, (0,), (4,)), ct.extract(b, 1, 4)), 0)",
+    "ct.floor(a) + ct.tanh(a) + ct.exp(a) + ct.sqrt(ct.arange(8, dtype=ct.int32))",
+    "a > 0",
+    "~(a > 0)",
+    "a + ct.float64(0.1)",
+    "ct.astype(a, ct.int32) % 4",
+    "0.5",
+]
+
 HEAD = "import cuda.tile as ct\n\n\n"
 RNG = np.random.default_rng(7)
 
@@ -306,6 +326,15 @@ def test_race_through_a_slice_alias_and_a_helper_function():
     rejects("order is undefined", source, np.zeros(8), np.zeros(1), grid=(2,))
 
 
+def test_stored_parameters_are_found_through_tuples_loops_and_slices():
+    from stencil_dsl.reference.tile_interpreter import stored_parameters
+
+    body = "rows = (o0, o1.slice(0, 0, 4))\nrows += (o2,)\nt = ct.load(u, (0,), (4,))\n"
+    body += "for r in ct.static_iter(rows):\n    ct.store(r, (0,), t)"
+    assert stored_parameters(kernel(body, "u, o0, o1, o2"), "k") == {"o0", "o1", "o2"}
+    assert stored_parameters(kernel("w = o.tiled_view((4,))\nw.store((0,), u)", "u, o"), "k") == {"o"}
+
+
 def test_disjoint_parts_of_one_allocation_are_no_race():
     memory = RNG.standard_normal(16)
     run(IN_PLACE.replace("SOURCE", "ct.bid(0)"), "k", (2,), args(memory[:8], memory[8:]))
@@ -389,30 +418,33 @@ def test_division_of_integers_gives_float32():
     assert np.array_equal(got, I32.astype(np.float32) / np.float32(3))
 
 
-@pytest.mark.parametrize(
-    "expression",
-    [
-        "ct.bitcast(a, ct.float32)",
-        "ct.bitcast(a, ct.bool_)",
-        "ct.full((8,), 1, dtype=float)",
-        "ct.full((6,), 1, dtype=ct.float64)",
-        "a if a else b",
-        "a[0]",
-        "(a > 0) + (b > 0)",
-        "a & b",
-        "ct.cat((a, a.astype(ct.float32)), 0)",
-        "ct.cat((a, b, a), 0)",
-        "ct.extract(a, (4,), (2,))",
-        "ct.extract(a, (0, 0), (2, 1))",
-        "a + ct.zeros((4,), ct.float64)",
-        "ct.gather(pa, a)",
-        "ct.load(a, (0,), (8,))",
-        "ct.load(pa, (0.5,), (8,))",
-        "ct.load(pa, (0, 0), (8, 1))",
-        "ct.load(pa, (0,), (8,), latency=11)",
-        "ct.ensure_constant(a) == 'x'",
-    ],
-)
+REFUSED = [
+    "ct.bitcast(a, ct.float32)",
+    "ct.bitcast(a, ct.bool_)",
+    "ct.full((8,), 1, dtype=float)",
+    "ct.full((6,), 1, dtype=ct.float64)",
+    "a if a else b",
+    "a[0]",
+    "(a > 0) + (b > 0)",
+    "a & b",
+    "ct.cat((a, a.astype(ct.float32)), 0)",
+    "ct.cat((a, b, a), 0)",
+    "ct.extract(a, (4,), (2,))",
+    "ct.extract(a, (0, 0), (2, 1))",
+    "a + ct.zeros((4,), ct.float64)",
+    "ct.gather(pa, a)",
+    "ct.load(a, (0,), (8,))",
+    "ct.load(pa, (0.5,), (8,))",
+    "ct.load(pa, (0, 0), (8, 1))",
+    "ct.load(pa, (0,), (8,), latency=11)",
+    "ct.ensure_constant(a) == 'x'",
+    "ct.pow(ct.astype(a, ct.int32), 2)",
+    "ct.reshape(a, -1)",
+    "ct.slice(a)",
+]
+
+
+@pytest.mark.parametrize("expression", REFUSED)
 def test_what_cutile_refuses_is_refused(expression):
     with pytest.raises(InterpreterError) as caught:
         elementwise(expression, A64, A64)
@@ -455,7 +487,7 @@ def test_shapes_round_trip():
     assert np.array_equal(elementwise(expression, A64), A64)
     expression = "ct.insert(a, (1,), ct.extract(a, (0,), (4,)))"
     assert np.array_equal(elementwise(expression, A64), np.tile(A64[:4], 2))
-    expression = "a + ct.broadcast_to(ct.sum(a.reshape((2, 4)), 1)[:, None], (2, 4)).reshape(-1)"
+    expression = "a + ct.broadcast_to(ct.sum(a.reshape((2, 4)), 1)[:, None], (2, 4)).reshape((-1,))"
     assert np.array_equal(elementwise(expression, A64), A64 + np.repeat(A64.reshape(2, 4).sum(1), 4))
 
 
@@ -464,6 +496,11 @@ def test_a_tile_keeps_its_value_when_the_array_changes():
     out = np.zeros(8)
     run(source, "k", (1,), args(np.zeros(1), out))
     assert out.tolist() == [1] * 4 + [0] * 4
+
+
+@pytest.mark.parametrize("expression", ACCEPTED)
+def test_what_cutile_accepts_is_accepted(expression):
+    assert elementwise(expression, A64, A64[::-1].copy()).any()
 
 
 # ---- loading the file ----
@@ -592,3 +629,54 @@ def test_promotion_agrees_with_the_real_module():
             except InterpreterError:
                 got = None
             assert got == want, (a, b)
+
+
+def front_end_accepts(expression, folder):
+    """Whether the real compiler's front end takes the kernel of `elementwise` (two float64 inputs)."""
+    import importlib.util
+    import io
+
+    import cuda.tile as ct
+    from cuda.tile import compilation as cc
+
+    folder.joinpath("emitted.py").write_text(
+        kernel(
+            f"a = ct.load(pa, (0,), (8,))\nb = ct.load(pb, (0,), (8,))\nct.store(out, (0,), {expression})",
+            "pa, pb, out",
+        )
+    )
+    spec = importlib.util.spec_from_file_location("emitted", folder / "emitted.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    array = cc.ArrayConstraint(
+        ct.float64,
+        1,
+        index_dtype=ct.int32,
+        stride_lower_bound_incl=0,
+        alias_groups=(),
+        may_alias_internally=False,
+        stride_constant=[1],
+        base_addr_divisible_by=8,
+    )
+    signature = cc.KernelSignature([array] * 3, cc.CallingConvention.cutile_python_v2(), symbol="k")
+    try:
+        cc.export_kernel(
+            module.k,
+            [signature],
+            io.BytesIO(),
+            gpu_code="sm_90",
+            output_format="tileir_bytecode",
+            bytecode_version="13.4",
+        )
+    except ct.TileError:
+        return False
+    except Exception as error:  # the front end reports unbroadcastable shapes as an internal error
+        assert "not broadcastable" in str(error) or "Missing" in str(error)
+        return False
+    return True
+
+
+def test_the_real_front_end_draws_the_same_line(tmp_path):
+    pytest.importorskip("cuda.tile.compilation")
+    assert [e for e in ACCEPTED if not front_end_accepts(e, tmp_path)] == []
+    assert [e for e in REFUSED if front_end_accepts(e, tmp_path)] == []
