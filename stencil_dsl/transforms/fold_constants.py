@@ -115,6 +115,7 @@ def fold(apply: stencil.ApplyOp) -> bool:
             if number is None:
                 continue
             constant = _constant(number, result)
+            constant.result.name_hint = result.name_hint
             block.insert_op_before(constant, op)
             new = constant.result
         result.replace_all_uses_with(new)

@@ -21,8 +21,8 @@ def _ints(values: Sequence[int]) -> DenseArrayBase:
 class FootprintPass(ModulePass):
     """Store `footprint`, `halo_lo` and `halo_hi` on every stencil.apply.
 
-    `footprint` has one entry per field operand: `{hi = array<i64: ...>, lo = array<i64: ...>}`, the greatest
-    and the least offset on each axis, or `unit` for a field that the body does not read. The two sides are
+    `footprint` has one entry per field operand: `{lo = array<i64: ...>, hi = array<i64: ...>}`, the least
+    and the greatest offset on each axis, or `unit` for a field that the body does not read. The two sides are
     independent (an upwind stencil is not padded on the far side). `halo_lo` and `halo_hi` are the
     non-negative widths, in points, that cover all fields.
 

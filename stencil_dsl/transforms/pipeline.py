@@ -12,6 +12,7 @@ from xdsl.utils.arg_spec import parse_pipeline
 from xdsl.utils.exceptions import ArgSpecParseError, VerifyException
 
 from stencil_dsl.errors import StencilError
+from stencil_dsl.transforms import registry
 
 DEFAULT_PIPELINE = "lower-source,fold-constants,stencil-cse,stencil-dce,footprint,roofline"
 
@@ -48,19 +49,15 @@ class PassManager:
         Raises:
             StencilError: an unknown pass (the known ones are listed), unknown options, or bad syntax.
         """
-        from stencil_dsl.transforms.registry import get_all_passes
-
-        known = get_all_passes()
         try:
             specs = list(parse_pipeline(spec)) if spec.strip() else []
         except ArgSpecParseError as error:
             raise StencilError(f"cannot read the pass pipeline {spec!r}: {error}") from error
-        passes = []
+        passes: list[ModulePass] = []
         for item in specs:
-            if item.name not in known:
-                raise StencilError(f"unknown pass {item.name!r}; known are {', '.join(sorted(known))}")
+            kind = registry.load(item.name)
             try:
-                passes.append(known[item.name]().from_spec(item))
+                passes.append(kind.from_spec(item))
             except ValueError as error:
                 raise StencilError(f"pass {item.name!r}: {error}") from error
         return cls(tuple(passes))

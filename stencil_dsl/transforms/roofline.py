@@ -78,7 +78,7 @@ def flops_per_access(apply: stencil.ApplyOp) -> int:
 
 @dataclass(frozen=True)
 class RooflinePass(ModulePass):
-    """Store `roofline = {accesses, bytes, flops, flops_per_access}`, all i64 per grid point.
+    """Store `roofline = {flops, flops_per_access, accesses, bytes}`, all i64 per grid point.
 
     `flops`: each addition, subtraction, product, quotient, minimum, maximum, absolute value, comparison,
     select and function of `math` is one; constants, signs and logic are free. `flops_per_access`: the same
