@@ -18,7 +18,11 @@ from stencil_dsl.frontend.values import Node
 if TYPE_CHECKING:
     from stencil_dsl.frontend.stencil import Stencil
 
-_TWO_OPERANDS = {"binary": source.BinaryOp, "compare": source.CompareOp, "boolean": source.BooleanOp}
+_TWO_OPERANDS: dict[str, type[source.BinaryOp | source.CompareOp | source.BooleanOp]] = {
+    "binary": source.BinaryOp,
+    "compare": source.CompareOp,
+    "boolean": source.BooleanOp,
+}
 _MAX_F32 = 3.4028235677973366e38  # from here on, rounding to float32 gives infinity
 
 
@@ -77,8 +81,10 @@ def _operation(node: Node, dtype: str, arguments: dict[str, SSAValue], operands:
     if node.category == "unary":
         return source.UnaryOp(node.kind, operands[0], place)
     if node.category == "select":
-        return source.SelectOp(*operands, at=place)
-    return _TWO_OPERANDS[node.category](node.kind, *operands, at=place)
+        condition, first, second = operands
+        return source.SelectOp(condition, first, second, place)
+    left, right = operands
+    return _TWO_OPERANDS[node.category](node.kind, left, right, place)
 
 
 def _hint(name: str | None) -> str | None:

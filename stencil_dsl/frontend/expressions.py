@@ -138,7 +138,7 @@ class ExpressionReader:
             raise self.error(node, problem.message, problem.advice) from None
 
     def read_Attribute(self, node: ast.Attribute) -> Any:
-        base = self.expression(node.value) if isinstance(node.value, ast.Name) else None
+        base: Any = self.expression(node.value) if isinstance(node.value, ast.Name) else None
         if not is_math_module(base):
             raise self.error(
                 node,

@@ -147,9 +147,9 @@ def _parse_block(lines: tuple[str, ...], first: int) -> ast.Module | None:
     if tree is None:
         return None
     for node in ast.walk(tree):
-        if hasattr(node, "col_offset"):
+        if isinstance(node, ast.expr | ast.stmt | ast.arg | ast.keyword):
             node.col_offset += indent
-            node.end_col_offset = (getattr(node, "end_col_offset", 0) or 0) + indent
+            node.end_col_offset = (node.end_col_offset or 0) + indent
     return ast.increment_lineno(tree, first - 1)
 
 

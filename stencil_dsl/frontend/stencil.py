@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -47,9 +46,10 @@ class Stencil:
         numbered = tuple(f"{self.name}_{n}" for n in range(len(self.results)))
         self.outputs = numbered if len(numbered) > 1 else (self.name,)
         self.span = source.header
-        functools.update_wrapper(self, source.fn)
-        # find_source takes __wrapped__ as the mark of a foreign decorator.
-        del self.__wrapped__
+        self.__name__ = source.fn.__name__
+        self.__qualname__ = source.fn.__qualname__
+        self.__module__ = source.fn.__module__
+        self.__doc__ = source.fn.__doc__
 
     def module(self, dtype: str = "float64") -> ModuleOp:
         """A new level-1 module with one `source.stencil`, for element type "float64" or "float32".

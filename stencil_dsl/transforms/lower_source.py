@@ -6,6 +6,7 @@ and how large the arrays are is not known before a kernel is launched.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -13,6 +14,8 @@ from xdsl.dialects import arith, func, math, stencil
 from xdsl.dialects.builtin import (
     ArrayAttr,
     FileLineColLoc,
+    Float32Type,
+    Float64Type,
     FloatAttr,
     IntAttr,
     IntegerAttr,
@@ -28,7 +31,7 @@ from stencil_dsl.dialects import source
 # An integer power up to this exponent is a chain of multiplications; beyond, the library's pow.
 MAX_UNROLLED_POWER = 64
 
-_BINARY = {
+_BINARY: dict[str, Callable[[SSAValue, SSAValue], Operation]] = {
     "add": arith.AddfOp,
     "sub": arith.SubfOp,
     "mul": arith.MulfOp,
@@ -37,7 +40,7 @@ _BINARY = {
     "max": arith.MaximumfOp,
     "pow": math.PowFOp,
 }
-_UNARY = {
+_UNARY: dict[str, Callable[[SSAValue], Operation]] = {
     "neg": arith.NegfOp,
     "abs": math.AbsFOp,
     "sqrt": math.SqrtOp,
@@ -49,7 +52,7 @@ _UNARY = {
     "tanh": math.TanhOp,
     "floor": math.FloorOp,
 }
-_BOOLEAN = {"and": arith.AndIOp, "or": arith.OrIOp}
+_BOOLEAN: dict[str, Callable[[SSAValue, SSAValue], Operation]] = {"and": arith.AndIOp, "or": arith.OrIOp}
 # Ordered predicates are false for NaN and the unordered "not equal" is true, as in Python.
 _PREDICATES = {"lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "eq": "oeq", "ne": "une"}
 
@@ -111,15 +114,30 @@ class BodyLowering:
 
     def run(self, body: Block) -> None:
         for op in body.ops:
-            self.at = getattr(op, "at", None)
-            operands = [self.values[operand] for operand in op.operands]
+            if isinstance(op, source.ConstantOp):
+                continue  # written before its first use, which an exponent may not have
             if isinstance(op, source.YieldOp):
-                self.block.add_op(stencil.ReturnOp(operands))
+                results = [self.value(operand) for operand in op.operands]
+                self.block.add_op(stencil.ReturnOp(results))
                 return
-            result = self.lower(op, operands)
-            self.values[op.results[0]] = result
-            if result.name_hint is None:
-                result.name_hint = op.results[0].name_hint
+            self.define(op)
+
+    def value(self, old: SSAValue) -> SSAValue:
+        """The lowered form of a value."""
+        if old not in self.values:
+            assert isinstance(old.owner, source.ConstantOp)
+            self.define(old.owner)
+        return self.values[old]
+
+    def define(self, op: Operation) -> None:
+        """Lower one operation with one result."""
+        exponent = unrolled_exponent(op)
+        operands = [self.value(operand) for operand in (op.operands if exponent is None else op.operands[:1])]
+        self.at = getattr(op, "at", None)
+        result = self.lower(op, operands) if exponent is None else self.integer_power(operands[0], exponent)
+        self.values[op.results[0]] = result
+        if result.name_hint is None:
+            result.name_hint = op.results[0].name_hint
 
     def add(self, op: Operation) -> SSAValue:
         """Append an operation with the place of the one being lowered."""
@@ -141,30 +159,24 @@ class BodyLowering:
                 return self.add(arith.XOrIOp(operands[0], true))
             case source.UnaryOp():
                 return self.add(_UNARY[op.kind.data](operands[0]))
-            case source.BinaryOp() if op.kind.data == "pow":
-                return self.power(op, operands)
             case source.BinaryOp():
-                return self.add(_BINARY[op.kind.data](*operands))
+                left, right = operands
+                return self.add(_BINARY[op.kind.data](left, right))
             case source.CompareOp():
                 return self.add(arith.CmpfOp(operands[0], operands[1], _PREDICATES[op.kind.data]))
             case source.BooleanOp():
-                return self.add(_BOOLEAN[op.kind.data](*operands))
+                left, right = operands
+                return self.add(_BOOLEAN[op.kind.data](left, right))
             case source.SelectOp():
-                return self.add(arith.SelectOp(*operands))
+                condition, first, second = operands
+                return self.add(arith.SelectOp(condition, first, second))
         raise ValueError(f"lower-source: no level-2 form of {op.name}")
 
-    def power(self, op: source.BinaryOp, operands: list[SSAValue]) -> SSAValue:
-        """x**n: multiplications by squaring where n is a small integer constant, else `math.powf`."""
-        exponent = op.rhs.owner
-        if isinstance(exponent, source.ConstantOp):
-            value = exponent.value.value.data
-            if value.is_integer() and abs(value) <= MAX_UNROLLED_POWER:
-                return self.integer_power(operands[0], int(value))
-        return self.add(math.PowFOp(operands[0], operands[1]))
-
     def integer_power(self, base: SSAValue, exponent: int) -> SSAValue:
+        """base**exponent by squaring; a negative exponent divides once, at the end."""
         if exponent <= 0:
-            one = self.add(arith.ConstantOp(FloatAttr(1.0, base.type)))  # type: ignore[arg-type]
+            assert isinstance(base.type, Float64Type | Float32Type)
+            one = self.add(arith.ConstantOp(FloatAttr(1.0, base.type)))
             if exponent == 0:
                 return one
             return self.add(arith.DivfOp(one, self.integer_power(base, -exponent)))
@@ -177,3 +189,14 @@ class BodyLowering:
                 assert result is not None
                 return result
             base = self.add(arith.MulfOp(base, base))
+
+
+def unrolled_exponent(op: Operation) -> int | None:
+    """The exponent of a power that becomes multiplications, else None."""
+    if isinstance(op, source.BinaryOp) and op.kind.data == "pow":
+        exponent = op.rhs.owner
+        if isinstance(exponent, source.ConstantOp):
+            value = exponent.value.value.data
+            if value.is_integer() and abs(value) <= MAX_UNROLLED_POWER:
+                return int(value)
+    return None
