@@ -45,17 +45,9 @@ def build(
             Or the compile failed.
     """
     cache = cache or KernelCache()
-    key = cache.request_key(source, function, params, symbol, arch, opt_level)
-    try:
-        kit = usable_toolkit(toolkit)
-    except ToolchainError as error:
-        entry = cache.lookup(key, toolkit)
-        if entry is not None:
-            return entry
-        request = describe_request(source, function, params, symbol, arch, opt_level)
-        raise _missing(cache, key, request, toolkit, error) from error
-    entry = cache.lookup(key, kit)
-    if entry is not None and (entry.sass is not None or kit.nvdisasm is None):
+    key, kit, entry = plan(source, function, params, symbol, arch, opt_level, toolkit, cache)
+    if kit is None:
+        assert entry is not None
         return entry
     if entry is not None:  # it was made where no nvdisasm was at hand: complete it
         cache.remove(entry)
@@ -77,6 +69,35 @@ def build(
     facts: dict[str, Any] = {"arch": arch, "function": function, "symbol": symbol, "opt_level": opt_level}
     facts |= {"toolkit": kit.name, "seconds": round(artifact.seconds, 3), **(meta or {})}
     return cache.store(key, kit, artifact, resources, facts, source=source, sass=text)
+
+
+def plan(
+    source: str,
+    function: str,
+    params: Sequence[Param],
+    symbol: str,
+    arch: str,
+    opt_level: int | None,
+    toolkit: Toolkit | str | None,
+    cache: KernelCache,
+) -> tuple[str, Toolkit | None, Entry | None]:
+    """What a request needs: its key, the toolkit to compile with (None: nothing to do), the entry found.
+
+    Toolkit and entry together mean an entry that lacks its SASS. Raises ToolchainError where the kernel
+    is neither in the cache nor can be compiled.
+    """
+    key = cache.request_key(source, function, params, symbol, arch, opt_level)
+    try:
+        kit = usable_toolkit(toolkit)
+    except ToolchainError as error:
+        entry = cache.lookup(key, toolkit)
+        if entry is not None:
+            return key, None, entry
+        request = describe_request(source, function, params, symbol, arch, opt_level)
+        raise _missing(cache, key, request, toolkit, error) from error
+    entry = cache.lookup(key, kit)
+    complete = entry is not None and (entry.sass is not None or kit.nvdisasm is None)
+    return key, None if complete else kit, entry
 
 
 def usable_toolkit(toolkit: Toolkit | str | None) -> Toolkit:

@@ -35,6 +35,17 @@ class ToolError(ToolchainError):
         self.tool = tool
         self.returncode = returncode
 
+    def __reduce__(self) -> tuple:
+        return _restored, (str(self), self.__dict__)
+
+
+def _restored(text: str, attributes: dict) -> ToolError:
+    """A ToolError that comes from another process, with the text that it had there."""
+    error = ToolError.__new__(ToolError, text)
+    error.args = (text,)
+    error.__dict__.update(attributes)
+    return error
+
 
 @dataclass(frozen=True)
 class Finished:
