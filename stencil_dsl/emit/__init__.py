@@ -1,1 +1,1 @@
-"""emit"""
+"""Level 3 to cuTile Python source."""

@@ -1,1 +1,1 @@
-"""runtime"""
+"""Arrays with halo and padding, kernels, launching and validation."""

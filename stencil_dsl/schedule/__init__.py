@@ -1,1 +1,1 @@
-"""schedule"""
+"""Schedules: what they are, which are legal, how they are ranked, and one lowering a file."""

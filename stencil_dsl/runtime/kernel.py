@@ -1,0 +1,300 @@
+"""`compile`: from a stencil to something that can be called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from stencil_dsl.errors import ScheduleError, StencilError
+from stencil_dsl.runtime.arguments import Argument, check_overlap, read_argument, read_output
+from stencil_dsl.runtime.definition import Definition
+from stencil_dsl.runtime.launch import HostLaunch, Launch
+from stencil_dsl.runtime.specialize import Form, Specialization
+from stencil_dsl.schedule.defaults import default_schedule
+from stencil_dsl.schedule.layout import Halo, Layout
+from stencil_dsl.schedule.schedule import Schedule
+
+if TYPE_CHECKING:
+    from stencil_dsl.frontend.stencil import Stencil
+    from stencil_dsl.runtime.validate import Validation
+    from stencil_dsl.toolchain import Entry, KernelCache, Resources, Toolkit
+
+
+def compile(
+    f: Stencil,
+    target: str = "sm_90",
+    dtype: str = "float64",
+    shape: Sequence[int] | None = None,
+    schedule: Schedule | None = None,
+    toolkit: Toolkit | str | None = None,
+    cache: KernelCache | None = None,
+) -> Kernel:
+    """Compile a stencil.
+
+    Args:
+        f: a function under `@stencil`.
+        target: GPU architecture, such as "sm_90".
+        dtype: "float64" or "float32", of all fields and scalars.
+        shape: extents of the interior. None: each shape is compiled when it is first met (or, with a schedule that
+            has static_shape=False, one kernel serves all).
+        schedule: how to run it; None chooses.
+        toolkit: name or Toolkit to compile with; None takes the default one.
+        cache: where cubins are kept; None takes the user's.
+
+    Raises:
+        FrontendError: where the function is no stencil.
+        ScheduleError: where the schedule is not legal.
+        ToolchainError: where nothing can be compiled here and the cache has no such kernel.
+    """
+    return Kernel(Definition.of(f, dtype), target, shape, schedule, toolkit, cache)
+
+
+def compile_fused(
+    stencils: Sequence[Stencil],
+    target: str = "sm_90",
+    dtype: str = "float64",
+    shape: Sequence[int] | None = None,
+    schedule: Schedule | None = None,
+    toolkit: Toolkit | str | None = None,
+    cache: KernelCache | None = None,
+    name: str | None = None,
+) -> Kernel:
+    """One kernel that computes several stencils; fields and scalars are matched by name.
+
+    The fields are the union in order of first appearance, then come the outputs of each stencil. Arguments as for
+    `compile`; `name` names the kernel (default: the stencils' names joined).
+    """
+    from stencil_dsl.runtime.fused import fuse
+
+    return Kernel(fuse(stencils, dtype, name), target, shape, schedule, toolkit, cache)
+
+
+class Kernel:
+    """A compiled stencil. Call it with input fields, then outputs, then scalars by name."""
+
+    def __init__(
+        self,
+        definition: Definition,
+        target: str,
+        shape: Sequence[int] | None,
+        schedule: Schedule | None,
+        toolkit: Toolkit | str | None,
+        cache: KernelCache | None,
+    ) -> None:
+        self.definition, self.target = definition, target
+        self.shape = None if shape is None else tuple(int(n) for n in shape)
+        if self.shape is not None and (len(self.shape) != definition.ndim or min(self.shape) < 1):
+            raise StencilError(f"{definition.name} needs {definition.ndim} positive extents, got {self.shape}")
+        self.toolkit, self.cache, self._asked = toolkit, cache, schedule
+        self._forms: dict[tuple[Form, Schedule], tuple[Specialization, list[Entry]]] = {}
+        if schedule is not None:
+            schedule.check(definition.ndim, 8 if definition.dtype == "float64" else 4)
+        if self.shape is not None:
+            self._specialization()
+
+    # -- facts
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+    @property
+    def dtype(self) -> str:
+        return self.definition.dtype
+
+    @property
+    def halo(self) -> Halo:
+        """Per axis the cells (before, behind) that arrays must have around the interior."""
+        return self.definition.halo
+
+    @property
+    def schedule(self) -> Schedule:
+        return self._schedule_for(self.shape)
+
+    def _schedule_for(self, shape: tuple[int, ...] | None) -> Schedule:
+        return self._asked or default_schedule(self.definition.graph, self.dtype, shape, self.target)
+
+    def ir(self, level: Literal["source", "stencil", "tile"]) -> str:
+        """The IR at one level, as text that parses back.
+
+        Args:
+            level: "source" mirrors the Python function, "stencil" is xDSL's stencil dialect after all passes, "tile"
+                is the block-level program (needs a shape).
+        """
+        if level == "source":
+            if self.definition.source is None:
+                raise StencilError("a fused kernel has no single source; ask for ir('stencil')")
+            return str(self.definition.source)
+        if level == "stencil":
+            return str(self.definition.stencil)
+        if level == "tile":
+            return str(self._specialization().lowered.module)
+        raise StencilError(f"levels are 'source', 'stencil' and 'tile', got {level!r}")
+
+    @property
+    def source(self) -> str:
+        """The emitted cuTile Python file."""
+        return self._specialization().source
+
+    @property
+    def entry(self) -> Entry:
+        """The compiled kernel with all that is known about it."""
+        return self._entry(*self._forms[self._key()]) if self._key() in self._forms else self._compiled()
+
+    def _compiled(self) -> Entry:
+        self._specialization()
+        return self._entry(*self._forms[self._key()])
+
+    @property
+    def cubin(self) -> bytes:
+        return self.entry.cubin
+
+    @property
+    def resources(self) -> Resources:
+        """Registers, spills, shared memory and instruction counts, read from the cubin."""
+        return self.entry.resources
+
+    @property
+    def sass(self) -> str | None:
+        return self.entry.sass
+
+    @property
+    def tile_ir(self) -> str:
+        """Tile IR text (toolkit 13.4 or later)."""
+        from stencil_dsl import toolchain
+
+        kit = self.toolkit if isinstance(self.toolkit, toolchain.Toolkit) else toolchain.find(self.toolkit)
+        return toolchain.tile_ir(self.entry.bytecode, kit)
+
+    @property
+    def remarks(self) -> str:
+        return self.entry.remarks
+
+    def report(self) -> str:
+        """What the kernel does a cell, before and after scheduling, and what it compiled to."""
+        from stencil_dsl.runtime.report import report
+
+        return report(self)
+
+    # -- specializing
+
+    def _default_form(self) -> Form:
+        if self.shape is None:
+            if self.schedule.static_shape:
+                raise StencilError(
+                    f"{self.name} has no shape yet; pass shape=... to compile, or call it with arrays first"
+                )
+            sample = Layout.padded((1,) * self.definition.ndim, self.halo, self.dtype)
+            return Form(None, (sample,) * len(self.definition.fields), (sample,) * len(self.definition.outputs))
+        layout = Layout.padded(self.shape, self.halo, self.dtype)
+        return Form(
+            self.shape, (layout,) * len(self.definition.fields), (layout,) * len(self.definition.outputs)
+        )
+
+    def _key(self) -> tuple[Form, Schedule]:
+        return self._default_form(), self.schedule
+
+    def _specialization(self, form: Form | None = None) -> Specialization:
+        form = form or self._default_form()
+        schedule = self._schedule_for(form.shape)
+        if (form, schedule) not in self._forms:
+            try:
+                spec = Specialization(self.definition, form, schedule)
+            except ScheduleError:
+                # Streaming needs padded arrays; a caller's own array gets a schedule that checks its edges.
+                if self._asked is not None or schedule.kind == "shifted":
+                    raise
+                spec = Specialization(self.definition, form, _plain_schedule(self.definition.ndim))
+            self._forms[form, schedule] = (spec, [])
+        return self._forms[form, schedule][0]
+
+    def _entry(self, spec: Specialization, entries: list[Entry]) -> Entry:
+        if not entries:
+            entries.append(spec.compile(self.target, self.toolkit, self.cache))
+        return entries[0]
+
+    def for_shape(self, shape: Sequence[int] | None) -> Kernel:
+        """The same stencil, target and schedule for another interior."""
+        return Kernel(self.definition, self.target, shape, self.schedule, self.toolkit, self.cache)
+
+    # -- calling
+
+    def _arguments(self, arrays: Sequence[Any]) -> tuple[list[Argument], list[Argument], bool]:
+        d = self.definition
+        names = [*d.fields, *d.outputs]
+        if len(arrays) != len(names):
+            raise StencilError(
+                f"{self.name} takes {len(d.fields)} fields ({', '.join(d.fields)}) and {len(d.outputs)} outputs, got"
+                f" {len(arrays)} arrays"
+            )
+        n = len(d.fields)
+        # Arrays without padding carry the stencil's halo on every side, whatever a single field needs.
+        inputs = [
+            read_argument(name, a, self.halo if not hasattr(a, "layout") else h, self.dtype, writable=False)
+            for name, a, h in zip(d.fields, arrays[:n], d.field_halos, strict=True)
+        ]
+        shape = inputs[0].layout.shape
+        for a in inputs[1:]:
+            if a.layout.shape != shape:
+                raise StencilError(
+                    f"fields differ in shape: {inputs[0].name!r} has an interior of {shape}, {a.name!r} of"
+                    f" {a.layout.shape}"
+                )
+        if self.shape is not None and shape != self.shape:
+            raise StencilError(f"{self.name} was compiled for an interior of {self.shape}, got {shape}")
+        outputs = [
+            read_output(name, a, shape, self.halo, self.dtype)
+            for name, a in zip(d.outputs, arrays[n:], strict=True)
+        ]
+        if len({a.device for a in (*inputs, *outputs)}) > 1:
+            where = {a.name: "host" if a.device is None else f"GPU {a.device}" for a in (*inputs, *outputs)}
+            raise StencilError(f"all arrays must be on one device, got {where}")
+        return inputs, outputs, check_overlap(inputs, outputs, list(d.pointwise))
+
+    def _scalars(self, values: Mapping[str, float]) -> list[float]:
+        d = self.definition
+        if set(values) != set(d.scalars):
+            raise StencilError(
+                f"{self.name} takes the scalars {list(d.scalars) or 'none'}, got {sorted(values) or 'none'}"
+            )
+        return [float(values[s]) for s in d.scalars]
+
+    def bind(self, *arrays: Any, **scalars: float) -> Launch | HostLaunch:
+        """Check the arguments once and give an object whose `launch(stream=None)` only launches.
+
+        Args:
+            arrays: the fields, then one array an output: PaddedArrays, or arrays of any library whose outer cells are
+                the halo. Host arrays run in the interpreter.
+            scalars: run-time scalars by name.
+
+        Raises:
+            StencilError: naming the argument that does not fit and what would.
+        """
+        inputs, outputs, inplace = self._arguments(arrays)
+        shape = inputs[0].layout.shape
+        form = Form(shape, tuple(a.layout for a in inputs), tuple(a.layout for a in outputs), inplace)
+        if not self._schedule_for(shape).static_shape:
+            form = self._default_form()
+        spec = self._specialization(form)
+        values = self._scalars(scalars)
+        if inputs[0].device is None:
+            return HostLaunch(spec, inputs, outputs, values)
+        entry = self._entry(*self._forms[form, self._schedule_for(form.shape)])
+        return Launch(spec, entry, inputs, outputs, values)
+
+    def __call__(self, *arrays: Any, stream: Any = None, **scalars: float) -> None:
+        """Enqueue one sweep; arguments as for `bind`. Nothing is synchronised."""
+        self.bind(*arrays, **scalars).launch(stream)
+
+    def validate(self, seed: int = 0, device: Literal["gpu", "cpu"] | None = None) -> Validation:
+        """Compare with the NumPy reference on random data, on the GPU where there is one, else interpreted."""
+        from stencil_dsl.runtime.validate import validate
+
+        return validate(self, seed, device)
+
+    def __repr__(self) -> str:
+        return f"Kernel({self.name!r}, shape={self.shape}, dtype={self.dtype!r}, target={self.target!r})"
+
+
+def _plain_schedule(ndim: int) -> Schedule:
+    return Schedule(tile=(1,) * (ndim - 1) + (128,))

@@ -1,0 +1,165 @@
+"""A kernel for one shape and one set of layouts: level 3, source, cubin and how its parameters are filled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import gcd, prod
+from typing import Any
+
+from stencil_dsl.emit.cutile import emit, float_bits
+from stencil_dsl.emit.host import paired
+from stencil_dsl.runtime.definition import Definition
+from stencil_dsl.schedule.layout import ITEMSIZE, Layout
+from stencil_dsl.schedule.lower import lower
+from stencil_dsl.schedule.problem import Lowered, Param, Problem, check_grid
+from stencil_dsl.schedule.schedule import Schedule
+from stencil_dsl.toolchain import ArrayParam, Entry, KernelCache, ScalarParam, Toolkit, build
+
+INT32_ELEMENTS = 2**31
+
+
+@dataclass(frozen=True)
+class Form:
+    """What a compiled kernel depends on besides the stencil: shape and layouts of its arguments."""
+
+    shape: tuple[int, ...] | None
+    inputs: tuple[Layout, ...]
+    outputs: tuple[Layout, ...]
+    inplace: bool = False
+
+
+class Specialization:
+    """One kernel of one form under one schedule.
+
+    Attributes:
+        lowered: level 3 and the launch geometry.
+        source: the emitted cuTile Python file.
+    """
+
+    def __init__(self, definition: Definition, form: Form, schedule: Schedule) -> None:
+        self.definition, self.form, self.schedule = definition, form, schedule
+        self.problem = Problem(
+            name=definition.name,
+            graph=definition.graph,
+            fields=definition.fields,
+            scalars=definition.scalars,
+            outputs=definition.outputs,
+            dtype=definition.dtype,
+            shape=form.shape,
+            inputs=form.inputs,
+            inplace=form.inplace,
+        )
+        self.lowered: Lowered = lower(self.problem, schedule)
+        self.itemsize = ITEMSIZE[definition.dtype]
+
+    @cached_property
+    def source(self) -> str:
+        return emit(self.problem, self.schedule, self.lowered)
+
+    # -- compiling
+
+    def _array_view(self, param: Param) -> tuple[tuple[int | None, ...], tuple[int | None, ...], int]:
+        """Shape and strides in elements as the kernel is told them, and the alignment of its address."""
+        if param.kind == "field":
+            layout = self.form.inputs[param.index]
+            alignment = layout.alignment
+        else:
+            layout = self.form.outputs[param.index]
+            alignment = gcd(layout.alignment, layout.offset * self.itemsize)
+        if param.shape is None:
+            strides = (None,) * (layout.ndim - 1) + (1,)
+            return (None,) * layout.ndim, strides, alignment
+        pair = self.lowered.pair if param.kind == "field" else 1
+        shape, strides_known = paired(param.shape, layout.strides, pair)
+        return shape, strides_known, alignment
+
+    def _index_dtype(self) -> str:
+        layouts = [*self.form.inputs, *self.form.outputs]
+        return "int64" if any(p.capacity >= INT32_ELEMENTS for p in layouts) else "int32"
+
+    @cached_property
+    def params(self) -> list[ArrayParam | ScalarParam]:
+        """The facts that the compiler is given about each parameter."""
+        result: list[ArrayParam | ScalarParam] = []
+        for param in self.lowered.params:
+            if param.kind == "scalar":
+                # Scalars travel as bits, see the emitter.
+                result.append(ScalarParam("int64" if self.itemsize == 8 else "int32"))
+                continue
+            shape, strides, alignment = self._array_view(param)
+            layout = (self.form.inputs if param.kind == "field" else self.form.outputs)[param.index]
+            even = tuple(gcd(s, 128 // self.itemsize) or 1 for s in layout.strides)
+            # A field's view may overlap itself behind the interior, but nobody writes through it.
+            result.append(
+                ArrayParam(
+                    self.definition.dtype,
+                    shape,
+                    strides,
+                    base_divisible_by=alignment,
+                    stride_divisible_by=even if param.shape is None else None,
+                    index_dtype=self._index_dtype(),
+                )
+            )
+        return result
+
+    def request(self, target: str) -> dict[str, Any]:
+        """Arguments of `toolchain.build`."""
+        return {
+            "source": self.source,
+            "function": self.definition.name,
+            "params": self.params,
+            "symbol": self.definition.name,
+            "arch": target,
+            "opt_level": self.schedule.opt_level,
+        }
+
+    def compile(self, target: str, toolkit: Toolkit | str | None, cache: KernelCache | None) -> Entry:
+        """The cubin, from the cache or the compiler.
+
+        Raises:
+            ToolchainError: where it is not cached and cannot be compiled here, or compiling fails.
+        """
+        return build(**self.request(target), toolkit=toolkit, cache=cache)
+
+    # -- launching
+
+    def grid(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """Blocks along the grid's axes for an interior."""
+        if self.lowered.grid is not None:
+            return self.lowered.grid
+        counts = [-(-n // t) for n, t in zip(shape, self.lowered.blocks_of, strict=True)]
+        return check_grid(counts, self.lowered.grid_axes)
+
+    def views(
+        self, inputs: Sequence[Layout], outputs: Sequence[Layout]
+    ) -> list[tuple[Param, int, tuple[int, ...], tuple[int, ...]]]:
+        """For each array parameter: offset from its array's first element, shape and strides, in elements."""
+        result = []
+        for param in self.lowered.params:
+            if param.kind == "scalar":
+                continue
+            if param.kind == "output":
+                layout = outputs[param.index]
+                result.append((param, layout.offset, layout.shape, layout.strides))
+                continue
+            layout = inputs[param.index]
+            shape = param.shape or self._dynamic_extents(layout, param.index)
+            result.append((param, 0, *paired(shape, layout.strides, self.lowered.pair)))
+        return result
+
+    def _dynamic_extents(self, layout: Layout, index: int) -> tuple[int, ...]:
+        from stencil_dsl.schedule.expr import accesses
+        from stencil_dsl.schedule.layout import round_up
+        from stencil_dsl.schedule.shifted import covering_extents, reach_of
+
+        cover = tuple(round_up(n, t) for n, t in zip(layout.shape, self.schedule.tile, strict=True))
+        reach = reach_of(accesses(self.definition.graph.outputs), index, layout.ndim)
+        return covering_extents(layout, cover, reach)
+
+    def scalar_bits(self, values: Sequence[float]) -> list[int]:
+        return [float_bits(float(v), self.definition.dtype) for v in values]
+
+    def cells(self) -> int:
+        return prod(self.form.shape or (0,))

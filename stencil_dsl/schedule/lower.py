@@ -1,0 +1,20 @@
+"""Lower a problem under any schedule."""
+
+from __future__ import annotations
+
+from stencil_dsl.schedule import shifted, streaming
+from stencil_dsl.schedule.problem import Lowered, Problem
+from stencil_dsl.schedule.schedule import Schedule
+
+_LOWERINGS = {"shifted": shifted.lower, "streaming": streaming.lower}
+
+
+def lower(problem: Problem, schedule: Schedule) -> Lowered:
+    """The level-3 module of a stencil under a schedule.
+
+    Raises:
+        ScheduleError: where the schedule is not legal for the problem.
+    """
+    lowered = _LOWERINGS[schedule.kind](problem, schedule)
+    lowered.module.verify()
+    return lowered

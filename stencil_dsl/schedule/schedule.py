@@ -1,0 +1,139 @@
+"""What a schedule is: the choices that decide how a stencil runs, none of which changes what it computes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal
+
+from stencil_dsl.errors import ScheduleError
+
+MAX_THREADS_REGISTERS = 65536
+PAIR_BYTES = 16
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How a stencil is laid out over blocks, threads and time.
+
+    Attributes:
+        kind: "shifted" loads one tile per distinct access; "streaming" marches along the slowest axis and loads
+            every value of a plane once, scattering it into the outputs that are still open.
+        tile: extent of the tile along each axis, powers of two (streaming: 1 along the slowest axis). With pairs the
+            last extent counts pairs.
+        warps: warps of a block, 4 or 8 (32 threads each); 1, 2 and 16 where the toolkit takes them.
+        occupancy: blocks that must fit one SM at a time, which bounds registers; None leaves it to the compiler.
+        order: "source" keeps the source's order of operations; "fast" reassociates sums (relative error about 1e-15
+            of the largest partial sum in float64).
+        block_order: which axis consecutive blocks walk first: "z" (contiguous) or "y".
+        loads: "unchecked" where memory behind the array allows it ("auto"), never, or as a demand.
+        static_shape: compile extents and strides in; otherwise one kernel serves every shape (shifted only).
+        rows: streaming: row tiles a block owns along y; they share their loads.
+        chunk: streaming: planes a block marches over; chunks are balanced, so this is an upper bound.
+        pair: streaming: neighbours along z that one thread holds, 1 or as many as fill 16 bytes.
+        unroll: streaming: planes a trip of the loop.
+        latency: hint on loads, 1 (near) to 10 (DRAM), or None.
+        carry: streaming: values of earlier planes that are not scattered are loaded again ("reload") or carried
+            through the loop as raw loads ("queue").
+        split_tail: streaming: leave out of the last planes of a chunk what no output of it needs.
+        opt_level: of the tile assembler, 0 to 3.
+    """
+
+    kind: Literal["shifted", "streaming"] = "shifted"
+    tile: tuple[int, ...] = (1, 1, 128)
+    warps: int = 4
+    occupancy: int | None = None
+    order: Literal["source", "fast"] = "source"
+    block_order: Literal["z", "y"] = "z"
+    loads: Literal["auto", "unchecked", "checked"] = "auto"
+    static_shape: bool = True
+    rows: int = 1
+    chunk: int = 64
+    pair: int = 1
+    unroll: int = 1
+    latency: int | None = None
+    carry: Literal["reload", "queue"] = "reload"
+    split_tail: bool = True
+    opt_level: int = 3
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tile", tuple(self.tile))
+        for name, allowed in _CHOICES.items():
+            if getattr(self, name) not in allowed:
+                raise ScheduleError(f"Schedule.{name} is one of {allowed}, got {getattr(self, name)!r}")
+        if not 1 <= len(self.tile) <= 3 or any(not _power_of_two(t) for t in self.tile):
+            raise ScheduleError(f"Schedule.tile has one to three extents, powers of two, got {self.tile}")
+        for name in ("rows", "chunk", "unroll"):
+            if getattr(self, name) < 1:
+                raise ScheduleError(f"Schedule.{name} is at least 1, got {getattr(self, name)}")
+        if self.occupancy is not None and not 1 <= self.occupancy <= 32:
+            raise ScheduleError(f"Schedule.occupancy is None or 1 to 32, got {self.occupancy}")
+        if self.latency is not None and not 1 <= self.latency <= 10:
+            raise ScheduleError(f"Schedule.latency is None or 1 to 10, got {self.latency}")
+        if self.kind == "streaming" and not self.static_shape:
+            raise ScheduleError("a streaming schedule compiles the shape in; use kind='shifted' without it")
+
+    def check(self, ndim: int, itemsize: int) -> None:
+        """Refuse what cannot be applied to a stencil of this rank and element size.
+
+        Raises:
+            ScheduleError: naming the field and the values allowed.
+        """
+        if len(self.tile) != ndim:
+            raise ScheduleError(f"a {ndim}-D stencil needs a tile of {ndim} extents, got {self.tile}")
+        if self.kind == "shifted":
+            return
+        if ndim == 1:
+            raise ScheduleError("a 1-D stencil has no axis to stream along; use kind='shifted'")
+        if self.tile[0] != 1:
+            raise ScheduleError(f"streaming tiles are one plane thick, got tile {self.tile}; write (1, ...)")
+        if self.pair not in (1, PAIR_BYTES // itemsize):
+            raise ScheduleError(f"Schedule.pair is 1 or {PAIR_BYTES // itemsize} here, got {self.pair}")
+        if ndim == 2 and self.rows != 1:
+            raise ScheduleError("a 2-D stencil has no rows beside the streamed axis; use rows=1")
+
+    def to_json(self) -> dict[str, Any]:
+        """Only what differs from the defaults, so that stored schedules stay readable."""
+        default = Schedule()
+        out = {k: v for k, v in asdict(self).items() if k in ("kind", "tile") or v != getattr(default, k)}
+        return out | {"tile": list(self.tile)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Schedule:
+        known = {f.name for f in fields(cls)}
+        if unknown := set(data) - known:
+            raise ScheduleError(f"unknown schedule fields {sorted(unknown)}; known: {sorted(known)}")
+        return cls(**{**data, "tile": tuple(data["tile"])})
+
+    def with_(self, **changes: Any) -> Schedule:
+        """A copy with some fields changed."""
+        return replace(self, **changes)
+
+    def __str__(self) -> str:
+        parts = [f"({','.join(map(str, self.tile))}{f',{self.pair}' if self.pair > 1 else ''})"]
+        if self.kind == "streaming":
+            parts += [f"rows {self.rows}", f"chunk {self.chunk}"]
+            parts += [f"unroll {self.unroll}"] * (self.unroll > 1) + [self.carry] * (self.carry != "reload")
+        parts += [f"occupancy {self.occupancy}"] * (self.occupancy is not None)
+        parts += [f"{self.warps} warps"] * (self.warps != 4) + [f"latency {self.latency}"] * (
+            self.latency is not None
+        )
+        parts += ["checked"] * (self.loads == "checked") + ["dynamic"] * (not self.static_shape)
+        parts += [f"{self.block_order} first"] * (self.block_order != "z") + [self.order]
+        return f"{self.kind} " + ", ".join(parts)
+
+
+_CHOICES: dict[str, tuple[Any, ...]] = {
+    "kind": ("shifted", "streaming"),
+    "order": ("source", "fast"),
+    "block_order": ("z", "y"),
+    "loads": ("auto", "unchecked", "checked"),
+    "carry": ("reload", "queue"),
+    "warps": (1, 2, 4, 8, 16),
+    "pair": (1, 2, 4),
+    "opt_level": (0, 1, 2, 3),
+}
+
+
+def _power_of_two(n: int) -> bool:
+    return n >= 1 and n & (n - 1) == 0

@@ -1,0 +1,180 @@
+"""The shifted schedule: every block computes one tile and loads one tile for each distinct access."""
+
+from __future__ import annotations
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Region, SSAValue
+
+from stencil_dsl.dialects import tile
+from stencil_dsl.errors import ScheduleError
+from stencil_dsl.schedule.builder import TileBuilder
+from stencil_dsl.schedule.expr import Node, accesses
+from stencil_dsl.schedule.layout import Layout, round_up
+from stencil_dsl.schedule.problem import Lowered, Param, Problem, check_grid, grid_axes
+from stencil_dsl.schedule.schedule import Schedule
+
+
+def covering_extents(layout: Layout, cover: tuple[int, ...], reach: tuple[int, ...]) -> tuple[int, ...]:
+    """Extents an array must be given so that tiles covering the interior, moved by `reach`, stay inside it."""
+    return tuple(
+        max(e, o + c + r) for e, o, c, r in zip(layout.extents, layout.origin, cover, reach, strict=True)
+    )
+
+
+def required_elements(layout: Layout, cover: tuple[int, ...], reach: tuple[int, ...]) -> int:
+    """Elements readable behind the array's first one that loads of whole tiles need."""
+    last = (o + c + r - 1 for o, c, r in zip(layout.origin, cover, reach, strict=True))
+    return 1 + sum(index * stride for index, stride in zip(last, layout.strides, strict=True))
+
+
+def reach_of(nodes: list[Node], field: int, ndim: int) -> tuple[int, ...]:
+    """How far behind the cell the accesses of a field go, per axis."""
+    mine = [a.offset for a in nodes if a.field == field]
+    return tuple(max((o[axis] for o in mine), default=0) for axis in range(ndim))
+
+
+def uncheckable(problem: Problem, tile_shape: tuple[int, ...]) -> str | None:
+    """Why whole tiles cannot be loaded without checks, or None where they can."""
+    if problem.shape is None:
+        return None
+    cover = tuple(round_up(n, t) for n, t in zip(problem.shape, tile_shape, strict=True))
+    nodes = accesses(problem.graph.outputs)
+    for index, layout in enumerate(problem.inputs):
+        need = required_elements(layout, cover, reach_of(nodes, index, problem.ndim))
+        if need > layout.capacity:
+            return (
+                f"field {problem.fields[index]!r} has {layout.capacity} readable elements, tiles of"
+                f" {tile_shape} over {problem.shape} read up to {need}"
+            )
+    return None
+
+
+def kernel_block(problem: Problem, params: list[Param], pair: int) -> Block:
+    """The kernel's entry block with one argument a parameter."""
+    rank = problem.ndim + (pair > 1)
+    types = []
+    for p in params:
+        if p.kind == "scalar":
+            types.append(problem.element)
+        else:
+            types.append(tile.ArrayType(rank if p.kind == "field" else problem.ndim, problem.element))
+    block = Block(arg_types=types)
+    for arg, p in zip(block.args, params, strict=True):
+        arg.name_hint = p.name
+    return block
+
+
+def wrap_module(problem: Problem, body: Block, schedule: Schedule, params: list[Param], grid) -> ModuleOp:
+    """The kernel and the host function that launches it."""
+    types = [a.type for a in body.args]
+    kernel = tile.KernelOp(problem.name, Region(body), schedule.occupancy, schedule.warps)
+    host = Block(arg_types=types)
+    for arg, p in zip(host.args, params, strict=True):
+        arg.name_hint = p.name
+    host.add_ops([tile.LaunchOp(problem.name, list(grid or ()), list(host.args)), func.ReturnOp()])
+    return ModuleOp([kernel, func.FuncOp(f"launch_{problem.name}", (types, []), Region(host))])
+
+
+def output_names(problem: Problem) -> list[str]:
+    return ["out"] if len(problem.outputs) == 1 else [f"{name}_out" for name in problem.outputs]
+
+
+def lower(problem: Problem, schedule: Schedule) -> Lowered:
+    """Lower to level 3.
+
+    Raises:
+        ScheduleError: where the schedule asks for unchecked loads that memory does not allow.
+    """
+    schedule.check(problem.ndim, problem.itemsize)
+    shape, tiles, ndim = problem.shape, schedule.tile, problem.ndim
+    why = uncheckable(problem, tiles)
+    if schedule.loads == "unchecked" and why:
+        raise ScheduleError(f"unchecked loads are not possible: {why}; use padded arrays or loads='auto'")
+    checked = schedule.loads == "checked" or (schedule.loads == "auto" and why is not None)
+    nodes = accesses(problem.graph.outputs)
+    params = [Param("field", i, n) for i, n in enumerate(problem.fields)]
+    params += [Param("output", i, n) for i, n in enumerate(output_names(problem))]
+    params += [Param("scalar", i, n) for i, n in enumerate(problem.scalars)]
+    counts = None
+    required: tuple[int, ...] = ()
+    if shape is not None:
+        counts = [-(-n // t) for n, t in zip(shape, tiles, strict=True)]
+        cover = tuple(shape) if checked else tuple(c * t for c, t in zip(counts, tiles, strict=True))
+        reaches = [reach_of(nodes, i, ndim) for i in range(len(problem.fields))]
+        params = [
+            Param(p.kind, p.index, p.name, covering_extents(problem.inputs[p.index], cover, reaches[p.index]))
+            if p.kind == "field"
+            else Param(p.kind, p.index, p.name, shape if p.kind == "output" else None)
+            for p in params
+        ]
+        required = tuple(
+            required_elements(layout, cover, r) for layout, r in zip(problem.inputs, reaches, strict=True)
+        )
+    axes = grid_axes(ndim, schedule.block_order)
+    grid = check_grid(counts, axes) if counts else None
+    block = kernel_block(problem, params, 1)
+    _Body(problem, schedule, block, checked).build()
+    module = wrap_module(problem, block, schedule, params, grid)
+    return Lowered(
+        module, problem.name, tuple(params), grid, axes, tiles, required=required, notes={"checked": checked}
+    )
+
+
+class _Body:
+    def __init__(self, problem: Problem, schedule: Schedule, block: Block, checked: bool) -> None:
+        self.problem, self.schedule, self.checked = problem, schedule, checked
+        self.b = TileBuilder(block, problem.element, schedule.tile, schedule.order == "fast")
+        n = len(problem.fields)
+        self.fields = block.args[:n]
+        self.outs = block.args[n : n + len(problem.outputs)]
+        self.scalars = block.args[n + len(problem.outputs) :]
+        axes = grid_axes(problem.ndim, schedule.block_order)
+        names = "xyz" if problem.ndim == 3 else "xz" if problem.ndim == 2 else "z"
+        ids = {axis: self.b.block_id(g, f"b{names[axis]}") for g, axis in enumerate(axes)}
+        self.index = [ids[axis] for axis in range(problem.ndim)]
+        self.cover = [self._cover(axis, names[axis]) for axis in range(problem.ndim)]
+
+    def _cover(self, axis: int, name: str) -> int | SSAValue:
+        """Extent of a view: the interior, rounded up to whole tiles where loads are not checked."""
+        t = self.schedule.tile[axis]
+        if self.problem.shape is not None:
+            n = self.problem.shape[axis]
+            return n if self.checked else round_up(n, t)
+        n_value = self.b.once(("extent", axis), lambda: tile.ExtentOp(self.outs[0], axis), f"n{name}")
+        if self.checked or t == 1:
+            return n_value
+        return self.b.iop("mul", self.b.iop("ceildiv", n_value, t), t, f"cover_{name}")
+
+    def view(self, node: Node) -> SSAValue:
+        """The window of a field that holds, for every cell of the interior, its neighbour at an offset."""
+        value = self.fields[node.field]
+        origin = self.problem.inputs[node.field].origin
+        sign = "".join(f"_{'m' if o < 0 else 'p'}{abs(o)}" if o else "_0" for o in node.offset)
+        for axis in range(self.problem.ndim):
+            start, extent = origin[axis] + node.offset[axis], self.cover[axis]
+            source = value
+            value = self.b.once(
+                ("slice", source, axis, start, extent),
+                lambda source=source, axis=axis, start=start, extent=extent: tile.SliceOp(
+                    source, axis, start, extent
+                ),
+                f"{self.problem.fields[node.field]}{sign}" if axis == self.problem.ndim - 1 else None,
+            )
+        return value
+
+    def load(self, node: Node) -> SSAValue:
+        view = self.view(node)
+        s = self.schedule
+        return self.b.once(
+            ("load", view), lambda: tile.LoadOp(view, self.index, s.tile, self.checked, s.latency)
+        )
+
+    def build(self) -> None:
+        shape = self.problem.shape
+        exact = shape is not None and all(n % t == 0 for n, t in zip(shape, self.schedule.tile, strict=True))
+        for out, node in zip(self.outs, self.problem.graph.outputs, strict=True):
+            value = self.b.expression(node, self.load, self.scalars)
+            self.b.emit(
+                tile.StoreOp(value, out, self.index, checked=not exact or self.schedule.loads == "checked")
+            )

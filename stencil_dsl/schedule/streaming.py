@@ -1,0 +1,169 @@
+"""The streaming schedule: blocks march along the slowest axis and load every value of a plane once.
+
+A block owns `rows` row tiles along y and a chunk of planes along x. For output plane x the plane x + hi of a sum is
+loaded; its values are scattered into the outputs x .. x + (hi - lo) that are still open, which are carried through the
+loop as accumulators, and output x is complete. Before the loop (*head*) the planes that only open outputs are taken
+in straight-line code; after it (*tail*) those that only close outputs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import gcd
+
+from xdsl.ir import Block
+
+from stencil_dsl.errors import ScheduleError
+from stencil_dsl.schedule.builder import TileBuilder
+from stencil_dsl.schedule.expr import Node, accesses
+from stencil_dsl.schedule.layout import Layout
+from stencil_dsl.schedule.plan import Plan, make_plan
+from stencil_dsl.schedule.problem import Lowered, Param, Problem, check_grid, grid_axes
+from stencil_dsl.schedule.schedule import Schedule
+from stencil_dsl.schedule.shifted import kernel_block, output_names, wrap_module
+from stencil_dsl.schedule.streaming_body import Body, Geometry
+
+
+def plan_accesses(plan: Plan) -> list[Node]:
+    """Every access a plan makes, at its true offset along the streamed axis."""
+    graph = plan.graph
+    nodes = list(plan.late_nodes())
+    for total in plan.sums:
+        for group in total.groups:
+            for dx, _ in group.vector:
+                shift = (dx,) + (0,) * (graph.ndim - 1)
+                nodes += [graph.shift(atom, shift) for _, atom in group.members]
+    return accesses(nodes)
+
+
+def geometry(problem: Problem, schedule: Schedule, plan: Plan) -> Geometry:
+    """Tiles, chunks and trips for a shape, with what does not fit it made to fit.
+
+    Raises:
+        ScheduleError: where no adjustment helps.
+    """
+    assert problem.shape is not None
+    shape, pair = problem.shape, schedule.pair
+    tz = schedule.tile[-1]
+    ty = schedule.tile[1] if problem.ndim == 3 else 1
+    ny = shape[1] if problem.ndim == 3 else 1
+    tiles_y = -(-ny // ty)
+    rows = min(schedule.rows, tiles_y)
+    if problem.inplace:
+        # Clamped blocks would compute some rows twice, from values already overwritten.
+        rows = gcd(rows, tiles_y)
+    lead = max((s.hi for s in plan.sums), default=0)
+    tail = max(lead, 0) if schedule.split_tail else 0
+    nx = shape[0]
+    chunks = max(1, min(-(-nx // schedule.chunk), nx))
+    shortest = nx // chunks
+    if shortest < tail:
+        tail = 0
+    unroll = schedule.unroll
+    if nx % chunks or shortest < unroll:
+        unroll = 1
+    # What does not fill a trip of the loop joins the tail.
+    tail += (shortest - tail) % unroll if unroll > 1 else 0
+    return Geometry(
+        nx=nx,
+        ny=ny,
+        nz=shape[-1],
+        ty=ty,
+        tz=tz,
+        pair=pair,
+        rows=rows,
+        tiles_y=tiles_y,
+        tiles_z=-(-shape[-1] // (tz * pair)),
+        chunks=chunks,
+        tail=tail,
+        unroll=unroll,
+    )
+
+
+@dataclass(frozen=True)
+class _Reach:
+    """How far the loads of a field go behind the interior's covering tiles."""
+
+    extents: tuple[int, ...]
+    required: int
+
+
+def _reach(layout: Layout, offsets: list[tuple[int, ...]], g: Geometry, ndim: int) -> _Reach:
+    cover = [g.nx, g.tiles_y * g.ty, g.tiles_z * g.tz * g.pair]
+    cover = cover if ndim == 3 else [cover[0], cover[2]]
+    if not offsets:
+        return _Reach(layout.extents, 0)
+    most = [max(o[axis] for o in offsets) for axis in range(ndim)]
+    # A shifted pair is made of the two aligned pairs it lies in.
+    most[-1] = -(-most[-1] // g.pair) * g.pair
+    ends = [o + c + m for o, c, m in zip(layout.origin, cover, most, strict=True)]
+    required = 1 + sum((e - 1) * s for e, s in zip(ends, layout.strides, strict=True))
+    return _Reach(tuple(max(e, n) for e, n in zip(ends, layout.extents, strict=True)), required)
+
+
+def check_layouts(problem: Problem, schedule: Schedule, reaches: list[_Reach]) -> None:
+    """Streaming loads are never checked, so memory has to be as they need it.
+
+    Raises:
+        ScheduleError: naming the field.
+    """
+    for name, layout, reach in zip(problem.fields, problem.inputs, reaches, strict=True):
+        if reach.required > layout.capacity:
+            raise ScheduleError(
+                f"field {name!r} has {layout.capacity} readable elements, streaming reads up to {reach.required};"
+                " use arrays made by stencil_dsl.empty or asarray, or kind='shifted'"
+            )
+        uneven = [s for s in layout.strides[:-1] if s % schedule.pair] + [layout.origin[-1] % schedule.pair]
+        if layout.strides[-1] != 1 or any(uneven):
+            raise ScheduleError(f"field {name!r}: rows do not start on pairs of {schedule.pair}; use pair=1")
+
+
+def lower(problem: Problem, schedule: Schedule) -> Lowered:
+    """Lower to level 3.
+
+    Raises:
+        ScheduleError: without a static shape, or where memory does not allow unchecked loads.
+    """
+    schedule.check(problem.ndim, problem.itemsize)
+    if problem.shape is None:
+        raise ScheduleError("a streaming schedule needs the shape; pass shape=..., or kind='shifted'")
+    if schedule.loads == "checked":
+        raise ScheduleError("streaming loads are unchecked; use kind='shifted' with loads='checked'")
+    plan = make_plan(problem.graph, schedule.order == "fast")
+    g = geometry(problem, schedule, plan)
+    offsets = [[a.offset for a in plan_accesses(plan) if a.field == i] for i in range(len(problem.fields))]
+    reaches = [_reach(p, o, g, problem.ndim) for p, o in zip(problem.inputs, offsets, strict=True)]
+    check_layouts(problem, schedule, reaches)
+    params = [
+        Param("field", i, n, r.extents) for i, (n, r) in enumerate(zip(problem.fields, reaches, strict=True))
+    ]
+    for o, name in enumerate(output_names(problem)):
+        copies = [(t, j) for t in range(g.unroll) for j in range(g.rows)]
+        for t, j in copies:
+            suffix = "" if len(copies) == 1 else f"_{j}" if g.unroll == 1 else f"_{t}_{j}"
+            params.append(Param("output", o, name + suffix, problem.shape))
+    params += [Param("scalar", i, n) for i, n in enumerate(problem.scalars)]
+    axes = grid_axes(problem.ndim, schedule.block_order)
+    blocks_y = -(-g.tiles_y // g.rows)
+    counts = [g.chunks, blocks_y, g.tiles_z] if problem.ndim == 3 else [g.chunks, g.tiles_z]
+    grid = check_grid(counts, axes)
+    block = kernel_block(problem, params, g.pair)
+    Body(problem, schedule, plan, g, _builder(problem, schedule, g, block), axes).build()
+    module = wrap_module(problem, block, schedule, params, grid)
+    owned = (-(-g.nx // g.chunks), g.rows * g.ty, g.tz * g.pair)
+    return Lowered(
+        module,
+        problem.name,
+        tuple(params),
+        grid,
+        axes,
+        owned if problem.ndim == 3 else (owned[0], owned[2]),
+        pair=g.pair,
+        required=tuple(r.required for r in reaches),
+        notes={"checked": False, "geometry": g, "plan": plan},
+    )
+
+
+def _builder(problem: Problem, schedule: Schedule, g: Geometry, block: Block) -> TileBuilder:
+    shape = (1, g.ty, g.tz) if problem.ndim == 3 else (1, g.tz)
+    return TileBuilder(block, problem.element, shape + (1,) * (g.pair > 1), schedule.order == "fast")

@@ -1,0 +1,255 @@
+"""The kernel body of the streaming schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import SSAValue
+
+from stencil_dsl.dialects import tile
+from stencil_dsl.schedule.builder import TileBuilder
+from stencil_dsl.schedule.expr import Node, accesses
+from stencil_dsl.schedule.plan import Final, Plan
+from stencil_dsl.schedule.problem import Problem
+from stencil_dsl.schedule.scatter import Scatter
+from stencil_dsl.schedule.schedule import Schedule
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """Extents, tiles and trips of one streaming kernel, in cells unless said otherwise.
+
+    Attributes:
+        tiles_y, tiles_z: tiles that cover the interior.
+        chunks: blocks along the streamed axis; planes are dealt out evenly.
+        tail: planes at the end of a chunk that are not taken in the loop.
+        unroll: planes a trip.
+    """
+
+    nx: int
+    ny: int
+    nz: int
+    ty: int
+    tz: int
+    pair: int
+    rows: int
+    tiles_y: int
+    tiles_z: int
+    chunks: int
+    tail: int
+    unroll: int
+
+
+Queue = dict[tuple[int, int, int], dict[int, SSAValue]]
+"""(field, row, z) to plane offset to raw tile."""
+
+
+class Body:
+    """Builds the operations of one kernel.
+
+    A place is (x, shift, row, lane): the tile of a row at plane x + shift, where x is an index value and shift is
+    folded into a view. Lanes are the elements of a pair; each is a tile of its own.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        schedule: Schedule,
+        plan: Plan,
+        g: Geometry,
+        builder: TileBuilder,
+        axes: Sequence[int],
+    ) -> None:
+        self.problem, self.schedule, self.plan, self.g, self.b = problem, schedule, plan, g, builder
+        self.planar = problem.ndim == 2
+        block = builder.blocks[0]
+        n_fields, n_outs = len(problem.fields), len(problem.outputs) * g.rows * g.unroll
+        self.fields = block.args[:n_fields]
+        self.outs = block.args[n_fields : n_fields + n_outs]
+        self.scalars = block.args[n_fields + n_outs :]
+        self.rows_lanes = [(j, lane) for j in range(g.rows) for lane in range(g.pair)]
+        self._block_indices(axes)
+        self.scatter = Scatter(self)
+        self.queued = self._queued() if schedule.carry == "queue" else {}
+
+    def _block_indices(self, axes: Sequence[int]) -> None:
+        names = "xz" if self.planar else "xyz"
+        ids = {axis: self.b.block_id(i, "b" + names[axis]) for i, axis in enumerate(axes)}
+        b, g = self.b, self.g
+        self.bz = ids[self.problem.ndim - 1]
+        if not self.planar:
+            first = b.iop("mul", ids[1], g.rows) if g.rows > 1 else ids[1]
+            # The last block moves back instead of overhanging: it computes some rows a second time.
+            spill = g.tiles_y % g.rows
+            self.y = b.iop("min", first, g.tiles_y - g.rows, "y") if spill else first
+        base, rest = divmod(g.nx, g.chunks)
+        self.x0 = b.iop("mul", ids[0], base, None if rest else "x0")
+        if rest:
+            self.x0 = b.iop("add", self.x0, b.iop("min", ids[0], rest), "x0")
+            after = b.iop("add", ids[0], 1)
+            self.x1 = b.iop("add", b.iop("mul", after, base), b.iop("min", after, rest), "x1")
+        else:
+            self.x1 = b.iop("add", self.x0, base, "x1")
+
+    # -- memory
+
+    def _view(self, field: int, shift: int, row: int, z: int) -> SSAValue:
+        """Window of a field moved by planes, cells along y and (pairs of) cells along z."""
+        g, origin = self.g, self.problem.inputs[field].origin
+        windows = [(0, origin[0] + shift, g.nx)]
+        if not self.planar:
+            # Blocks start at tile 0 .. tiles_y - rows; what a later row reads is in `row`.
+            windows.append((1, origin[1] + row, (g.tiles_y - g.rows + 1) * g.ty))
+        windows.append((self.problem.ndim - 1, origin[-1] // g.pair + z, g.tiles_z * g.tz))
+        value = self.fields[field]
+        name = self.problem.fields[field]
+        for axis, start, extent in windows:
+            source, offset = value, (shift, row, z)[axis if not self.planar or axis == 0 else 2]
+            name += f"_{'m' if offset < 0 else 'p'}{abs(offset)}" if offset else "_0"
+            value = self.b.outer(
+                ("slice", source, axis, start),
+                lambda source=source, axis=axis, start=start, extent=extent: tile.SliceOp(
+                    source, axis, start, extent
+                ),
+                name,
+            )
+        return value
+
+    def load(self, field: int, x: SSAValue, shift: int, row: int, z: int) -> SSAValue:
+        """One raw tile: a row of cells, or of pairs."""
+        g = self.g
+        view = self._view(field, shift, row, z)
+        index = [x, self.bz] if self.planar else [x, self.y, self.bz]
+        shape = [1, g.tz] if self.planar else [1, g.ty, g.tz]
+        if g.pair > 1:
+            index.append(self.b.index(0))
+            shape.append(g.pair)
+        return self.b.once(
+            ("load", view, x), lambda: tile.LoadOp(view, index, shape, False, self.schedule.latency)
+        )
+
+    def row_of(self, node: Node, j: int) -> int:
+        return 0 if self.planar else j * self.g.ty + node.offset[1]
+
+    def value(
+        self, node: Node, x: SSAValue, shift: int, j: int, lane: int, queue: Queue | None = None
+    ) -> SSAValue:
+        """Value of an access: from a load at plane x + shift + its offset, or from the queue."""
+        z, part = divmod(lane + node.offset[-1], self.g.pair)
+        plane, row = shift + node.offset[0], self.row_of(node, j)
+        key = (node.field, row, z)
+        if queue is not None and key in queue:
+            raw = queue[key][plane]
+        else:
+            raw = self.load(node.field, x, plane, row, z)
+        return self.lane(raw, part)
+
+    def lane(self, raw: SSAValue, part: int) -> SSAValue:
+        if self.g.pair == 1:
+            return raw
+        rank = self.problem.ndim + 1
+        return self.b.once(
+            ("lane", raw, part),
+            lambda: tile.ExtractOp(raw, [0] * (rank - 1) + [part], self.b.type.extents),
+        )
+
+    def store(self, lanes: list[SSAValue], output: int, j: int, t: int, x: SSAValue) -> None:
+        g = self.g
+        while len(lanes) > 1:
+            lanes = [
+                self.b.emit(tile.CatOp(a, b, self.problem.ndim))
+                for a, b in zip(lanes[::2], lanes[1::2], strict=True)
+            ]
+        value = lanes[0]
+        if g.pair > 1:
+            width = g.tz * g.pair
+            value = self.b.emit(tile.ReshapeOp(value, [1, width] if self.planar else [1, g.ty, width]))
+        copy = t if t < g.unroll else 0
+        view = self.outs[(output * g.unroll + copy) * g.rows + j]
+        for axis, start, extent in ((0, t, g.nx - t), (1, j * g.ty, g.ny - j * g.ty)):
+            if start:
+                source = view
+                view = self.b.outer(
+                    ("slice", source, axis, start),
+                    lambda source=source, axis=axis, start=start, extent=extent: tile.SliceOp(
+                        source, axis, start, extent
+                    ),
+                    f"{self.outs[0].name_hint}_at_{t}_{j}",
+                )
+        overhang = g.nz % (g.tz * g.pair) or g.ny % g.ty
+        index = [x, self.bz] if self.planar else [x, self.y, self.bz]
+        self.b.emit(tile.StoreOp(value, view, index, checked=bool(overhang)))
+
+    # -- values of earlier planes
+
+    def _queued(self) -> dict[tuple[int, int, int], tuple[int, int]]:
+        """Raw tiles that finals read at several planes: (field, row, z) to first and last plane offset."""
+        spans: dict[tuple[int, int, int], set[int]] = {}
+        for node in accesses(self.plan.late_nodes()):
+            for j, lane in self.rows_lanes:
+                z = (lane + node.offset[-1]) // self.g.pair
+                spans.setdefault((node.field, self.row_of(node, j), z), set()).add(node.offset[0])
+        return {key: (min(p), max(p)) for key, p in spans.items() if len(p) > 1}
+
+    def _open_queue(self) -> Queue:
+        return {
+            (f, row, z): {p: self.load(f, self.x0, p, row, z) for p in range(lo, hi)}
+            for (f, row, z), (lo, hi) in self.queued.items()
+        }
+
+    def _extend_queue(self, queue: Queue, x: SSAValue, t: int) -> None:
+        for (f, row, z), (_, hi) in self.queued.items():
+            queue[f, row, z][hi + t] = self.load(f, x, hi + t, row, z)
+
+    # -- trips
+
+    def final(self, final: Final, x: SSAValue, t: int, j: int, lane: int, queue: Queue) -> SSAValue:
+        if final.kind == "sum":
+            return self.scatter.done[final.index, j, lane]
+        if final.kind == "node":
+            assert final.node is not None
+            return self.b.expression(
+                final.node,
+                lambda n: self.value(n, x, t, j, lane, queue),
+                self.scalars,
+                (x, t, j, lane),
+            )
+        args = [self.final(a, x, t, j, lane, queue) for a in final.args]
+        kind = {"min": "minnum", "max": "maxnum"}.get(final.kind, final.kind)
+        return self.b.map(kind, *args)
+
+    def trip(self, x: SSAValue, t: int, queue: Queue, remaining: int | None) -> None:
+        """Take one plane of every sum and complete the outputs of plane x + t."""
+        self._extend_queue(queue, x, t)
+        self.scatter.advance(x, t, remaining)
+        for output, final in enumerate(self.plan.finals):
+            for j in range(self.g.rows):
+                lanes = [self.final(final, x, t, j, lane, queue) for lane in range(self.g.pair)]
+                self.store(lanes, output, j, t, x)
+
+    def build(self) -> None:
+        b, g = self.b, self.g
+        self.scatter.head(self.x0)
+        queue = self._open_queue()
+        keys = [(key, p) for key, (lo, hi) in self.queued.items() for p in range(lo, hi)]
+        carried = self.scatter.carried() + [queue[key][p] for key, p in keys]
+        stop = b.iop("sub", self.x1, g.tail, "x_tail") if g.tail else self.x1
+        with b.loop(self.x0, stop, g.unroll, carried, "x") as (x, values, ends, results):
+            rest = self.scatter.adopt(values)
+            inner = self._adopt_queue(keys, rest)
+            for t in range(g.unroll):
+                self.trip(x, t, inner, None)
+            ends += self.scatter.carried()
+            ends += [inner[key][p + g.unroll] for key, p in keys]
+        if g.tail:
+            queue = self._adopt_queue(keys, self.scatter.adopt(results))
+            for t in range(g.tail):
+                self.trip(stop, t, queue, g.tail - 1 - t)
+
+    @staticmethod
+    def _adopt_queue(keys: Iterable[tuple[tuple[int, int, int], int]], values: list[SSAValue]) -> Queue:
+        queue: Queue = {}
+        for (key, p), value in zip(keys, values, strict=True):
+            queue.setdefault(key, {})[p] = value
+        return queue
