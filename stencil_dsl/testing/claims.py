@@ -1,0 +1,42 @@
+"""Claims and what a run found about them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+#: What a predicate may say.
+VERDICTS = ("holds", "weaker", "reversed", "cannot be tested here")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement of a source that a probe measures again.
+
+    Attributes:
+        number: its place in the list of claims.
+        text: the claim in one sentence.
+        source: where it was made and on what it was measured.
+    """
+
+    number: int
+    text: str
+    source: str
+
+    def record(self) -> dict[str, Any]:
+        return {"claim": self.number, "text": self.text, "source": self.source}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A verdict with the figures it rests on, in one line."""
+
+    verdict: str
+    why: str
+
+    def __post_init__(self) -> None:
+        if self.verdict not in VERDICTS:
+            raise ValueError(f"verdict {self.verdict!r}: one of {', '.join(VERDICTS)}")
+
+    def record(self) -> dict[str, Any]:
+        return asdict(self)

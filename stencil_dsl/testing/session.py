@@ -1,0 +1,238 @@
+"""Measures what items ask for, each thing once: facts in this process, times in a worker process."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stencil_dsl.testing import stats
+from stencil_dsl.testing.device import describe
+from stencil_dsl.testing.grouping import SELECTED
+from stencil_dsl.testing.options import Settings, settings
+from stencil_dsl.testing.question import Question, Target
+from stencil_dsl.testing.records import resumable
+from stencil_dsl.testing.reference import QuestionRef
+from stencil_dsl.testing.sampling import used_times
+from stencil_dsl.testing.worker import Task, Worker, _reason, member_name
+
+
+class Result:
+    """What was found of one variant for one target.
+
+    Attributes:
+        question, variant, target: whose result it is.
+        facts: compile-time facts; empty where nothing is compiled.
+        values: ``{"ok", "max_rel_err", "how", "why"}``, or None where values were not checked.
+        failure: why the variant could not be compiled or measured, or None.
+        samples: one entry a round and None without a device.
+        time: interval of milliseconds per launch, or None.
+    """
+
+    def __init__(
+        self, question: Question, variant: str, target: Target, group: str, found: dict[str, Any]
+    ) -> None:
+        self.question, self.variant, self.target, self.group = question, variant, target, group
+        self._found = found
+        self.facts: dict[str, Any] = found.get("facts") or {}
+        self.values: dict[str, Any] | None = found.get("values")
+        self.failure: str | None = found.get("failure")
+        self.samples: list[dict[str, Any]] | None = found.get("samples")
+        self.gate: Callable[[], None] = lambda: None
+
+    @property
+    def time(self) -> stats.Interval | None:
+        return stats.interval(used_times(self.samples)) if self.samples else None
+
+    def ratio(self, other: Result) -> stats.Interval | None:
+        """Interval of this variant's time over the other's, when one run measured both."""
+        if not self.samples or not other.samples or self._found.get("run") != other._found.get("run"):
+            return None
+        return stats.ratio(used_times(self.samples), used_times(other.samples))
+
+    def check(self) -> None:
+        """Fails the test with the reason when the variant failed, is wrong, or left its golden facts."""
+        label = f"{self.question.id}, {self.variant}, {self.target.arch}"
+        if self.failure is not None:
+            pytest.fail(f"{label}: {self.failure}", pytrace=False)
+        if self.values is not None and not self.values["ok"]:
+            pytest.fail(f"{label}: wrong values ({self.values['how']}): {self.values['why']}", pytrace=False)
+        self.gate()
+
+    def record(self) -> dict[str, Any]:
+        """The result as one JSON line; all samples are kept."""
+        kept = {
+            k: self._found.get(k)
+            for k in ("failure", "values", "facts", "samples", "run", "l2", "dropped", "throttled")
+        }
+        return {
+            "kind": "variant", "group": self.group, "question": self.question.id, "shape":
+            list(self.question.shape), "dtype": self.question.dtype, "bytes": self.question.bytes,
+            "variant": self.variant, "baseline": self.question.baseline, "arch": self.target.arch,
+            "toolkit": self.target.toolkit, **{key: value for key, value in kept.items() if value is not
+            None},
+        }  # fmt: skip
+
+
+class Measurements:
+    """Results of a session, by group, variant and target."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._settings: Settings = settings(config)
+        self._questions: dict[str, Question] = {}
+        self._compiled: dict[tuple[str, str, Target], dict[str, Any]] = {}
+        self._timed: dict[tuple[str, str], dict[str, Any]] = {}
+        self._worker: Worker | None = None
+        self._earlier = resumable(config)
+        self._info = (
+            describe(self._settings.device_class, self._settings.device_number)
+            if self._settings.gpu
+            else None
+        )
+
+    def question(self, reference: QuestionRef) -> Question:
+        """The question of a reference, made once."""
+        if reference.key not in self._questions:
+            self._questions[reference.key] = reference.resolve()
+        return self._questions[reference.key]
+
+    def result(self, reference: QuestionRef, variant: str, target: Target) -> Result:
+        """Compiles (or fetches) the variant; with --gpu also times its whole group when it was not yet."""
+        selected = self._config.stash.get(SELECTED, {}).get(reference.key, [])
+        members = [(v, t) for v, t, arch in selected if arch == target.arch]
+        return self._result(reference, variant, target, members or [(variant, target.toolkit)])
+
+    def all_results(self, reference: QuestionRef, target: Target) -> dict[str, Result]:
+        """Results of every variant of the question."""
+        names = [variant.id for variant in self.question(reference).variants]
+        members = [(name, target.toolkit) for name in names]
+        return {name: self._result(reference, name, target, members) for name in names}
+
+    def _result(
+        self, reference: QuestionRef, name: str, target: Target, members: list[tuple[str, str | None]]
+    ) -> Result:
+        try:
+            question = self.question(reference)
+            question.variant(name)
+        except Exception as error:
+            raise pytest.UsageError(f"{reference.key}: {_reason(error)}") from error
+        found = dict(self._facts(reference, question, name, target))
+        if self._settings.gpu and "failure" not in found:
+            if self._info is None:
+                found["failure"] = f"--gpu was given and device {self._settings.device_number} cannot be used"
+            elif self._info.arch == target.arch:
+                found |= self._times(reference, question, name, target, members)
+        if not self._on_device(target) and "failure" not in found:
+            found |= self._values(reference, question, name, target, found)
+        self._dump(question, name, target)
+        return Result(question, name, target, reference.key, found)
+
+    def _on_device(self, target: Target) -> bool:
+        return self._settings.gpu and self._info is not None and self._info.arch == target.arch
+
+    def _facts(self, reference: QuestionRef, question: Question, name: str, target: Target) -> dict[str, Any]:
+        key = (reference.key, name, target)
+        if key not in self._compiled:
+            try:
+                self._compiled[key] = {"facts": question.variant(name).compile_facts(target)}
+            except (
+                Exception
+            ) as error:  # one variant that does not compile is a result, not the end of the run
+                self._compiled[key] = {"failure": _reason(error)}
+        return self._compiled[key]
+
+    def _values(
+        self, reference: QuestionRef, question: Question, name: str, target: Target, found: dict[str, Any]
+    ) -> dict[str, Any]:
+        if "checked" not in self._compiled[(reference.key, name, target)]:
+            earlier = self._earlier.get((reference.key, name, target.arch, target.toolkit), {})
+            if (
+                earlier.get("values")
+                and earlier.get("facts") == found.get("facts")
+                and not earlier.get("samples")
+            ):
+                checked: dict[str, Any] = {"values": earlier["values"]}
+            else:
+                try:
+                    checked = {"values": question.variant(name).validate(target)}
+                except Exception as error:
+                    checked = {"failure": _reason(error)}
+            self._compiled[(reference.key, name, target)]["checked"] = checked
+        return self._compiled[(reference.key, name, target)]["checked"]
+
+    def _times(
+        self,
+        reference: QuestionRef,
+        question: Question,
+        name: str,
+        target: Target,
+        members: list[tuple[str, str | None]],
+    ) -> dict[str, Any]:
+        own = member_name(name, target.toolkit)
+        if (reference.key, own) not in self._timed:
+            wanted = dict.fromkeys(
+                m
+                for m in members
+                if "failure" not in self._facts(reference, question, m[0], Target(target.arch, m[1]))
+            )
+            outcomes = self._earlier_group(reference, list(wanted), target.arch)
+            if outcomes is None:
+                outcomes = self._measure(Task(reference, tuple(wanted), target.arch, self._settings.rounds))
+            self._timed.update({(reference.key, member): outcome for member, outcome in outcomes.items()})
+        return self._timed[(reference.key, own)]
+
+    def _earlier_group(
+        self, reference: QuestionRef, members: list[tuple[str, str | None]], arch: str
+    ) -> dict[str, Any] | None:
+        """What a killed run had measured of this group, if it had all members and measured them together."""
+        rows = {member_name(*m): self._earlier.get((reference.key, m[0], arch, m[1])) for m in members}
+        timed = [
+            row for row in rows.values() if row is not None and (row.get("samples") or row.get("failure"))
+        ]
+        if len(timed) < len(rows) or len({row["run"] for row in timed if row.get("samples")}) > 1:
+            return None
+        keep = ("failure", "values", "samples", "run", "l2", "dropped", "throttled")
+        return {
+            name: {k: row[k] for k in keep if k in row} | {"resumed": True}
+            for name, row in rows.items()
+            if row
+        }
+
+    def _measure(self, task: Task) -> dict[str, dict[str, Any]]:
+        if self._worker is None:
+            self._worker = Worker(self._settings.device_class, self._settings.device_number)
+        with _one_at_a_time(self._settings.device_number):
+            return self._worker.measure(task)
+
+    def _dump(self, question: Question, name: str, target: Target) -> None:
+        if self._settings.dump is None:
+            return
+        folder = self._settings.dump / question.id / member_name(name, target.toolkit) / target.arch
+        with contextlib.suppress(Exception):  # a variant that does not compile has nothing to show
+            for file, text in question.variant(name).artefacts(target).items():
+                folder.mkdir(parents=True, exist_ok=True)
+                (folder / file).write_text(text)
+
+    def close(self) -> None:
+        if self._worker is not None:
+            self._worker.stop()
+
+
+@contextlib.contextmanager
+def _one_at_a_time(number: int) -> Iterator[None]:
+    """Two xdist workers (or sessions) must not time on the same device together."""
+    try:
+        import fcntl
+    except ImportError:  # no such lock outside POSIX; xdist with --gpu is then the user's risk
+        yield
+        return
+    path = Path(tempfile.gettempdir()) / f"stencil-dsl-device-{number}-{os.getuid()}.lock"
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
