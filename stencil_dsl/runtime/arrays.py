@@ -28,7 +28,9 @@ class PaddedArray:
         self.buffer, self.layout, self.dtype = buffer, layout, dtype
         size = int(np.prod(layout.extents))
         self.full = buffer[:size].reshape(layout.extents)
-        self.interior = self.full[tuple(slice(o, o + n) for o, n in zip(layout.origin, layout.shape, strict=True))]
+        self.interior = self.full[
+            tuple(slice(o, o + n) for o, n in zip(layout.origin, layout.shape, strict=True))
+        ]
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -68,7 +70,9 @@ class PaddedArray:
         return np.array(data) if self.device == "cpu" else data.get()
 
     def __repr__(self) -> str:
-        return f"PaddedArray(shape={self.shape}, halo={self.halo}, dtype={self.dtype!r}, device={self.device!r})"
+        return (
+            f"PaddedArray(shape={self.shape}, halo={self.halo}, dtype={self.dtype!r}, device={self.device!r})"
+        )
 
 
 def _device(device: Device | None) -> Device:

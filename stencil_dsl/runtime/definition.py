@@ -75,7 +75,10 @@ class Definition:
         for index in range(len(self.fields)):
             offsets = [n.offset for n in nodes if n.field == index] or [(0,) * self.ndim]
             halos.append(
-                tuple((max(0, -min(o[a] for o in offsets)), max(0, *(o[a] for o in offsets), 0)) for a in range(self.ndim))
+                tuple(
+                    (max(0, -min(o[a] for o in offsets)), max(0, *(o[a] for o in offsets), 0))
+                    for a in range(self.ndim)
+                )
             )
         return tuple(halos)
 
@@ -95,6 +98,4 @@ class Definition:
 
 def lower_to_stencil(source: ModuleOp, pipeline: PassManager | None = None) -> ModuleOp:
     """Level 2 of a level-1 module; the module given is left as it is."""
-    module = source.clone()
-    result = (pipeline or default_pipeline()).run(module)
-    return result if isinstance(result, ModuleOp) else module
+    return (pipeline or default_pipeline()).run(source.clone())

@@ -9,10 +9,11 @@ from stencil_dsl.errors import ScheduleError, StencilError
 from stencil_dsl.runtime.arguments import Argument, check_overlap, read_argument, read_output
 from stencil_dsl.runtime.definition import Definition
 from stencil_dsl.runtime.launch import HostLaunch, Launch
-from stencil_dsl.runtime.specialize import Form, Specialization
+from stencil_dsl.runtime.specialize import Form, Specialization, dynamic_form
 from stencil_dsl.schedule.defaults import default_schedule
-from stencil_dsl.schedule.layout import Halo, Layout
+from stencil_dsl.schedule.layout import ITEMSIZE, Halo, Layout
 from stencil_dsl.schedule.schedule import Schedule
+from stencil_dsl.schedule.shifted import uncovered
 
 if TYPE_CHECKING:
     from stencil_dsl.frontend.stencil import Stencil
@@ -84,11 +85,13 @@ class Kernel:
         self.definition, self.target = definition, target
         self.shape = None if shape is None else tuple(int(n) for n in shape)
         if self.shape is not None and (len(self.shape) != definition.ndim or min(self.shape) < 1):
-            raise StencilError(f"{definition.name} needs {definition.ndim} positive extents, got {self.shape}")
+            raise StencilError(
+                f"{definition.name} needs {definition.ndim} positive extents, got {self.shape}"
+            )
         self.toolkit, self.cache, self._asked = toolkit, cache, schedule
         self._forms: dict[tuple[Form, Schedule], tuple[Specialization, list[Entry]]] = {}
         if schedule is not None:
-            schedule.check(definition.ndim, 8 if definition.dtype == "float64" else 4)
+            schedule.check(definition.ndim, ITEMSIZE[definition.dtype])
         if self.shape is not None:
             self._specialization()
 
@@ -185,7 +188,10 @@ class Kernel:
                     f"{self.name} has no shape yet; pass shape=... to compile, or call it with arrays first"
                 )
             sample = Layout.padded((1,) * self.definition.ndim, self.halo, self.dtype)
-            return Form(None, (sample,) * len(self.definition.fields), (sample,) * len(self.definition.outputs))
+            d = self.definition
+            return dynamic_form(
+                [sample] * len(d.fields), [sample] * len(d.outputs), True, ITEMSIZE[d.dtype], False
+            )
         layout = Layout.padded(self.shape, self.halo, self.dtype)
         return Form(
             self.shape, (layout,) * len(self.definition.fields), (layout,) * len(self.definition.outputs)
@@ -274,7 +280,9 @@ class Kernel:
         shape = inputs[0].layout.shape
         form = Form(shape, tuple(a.layout for a in inputs), tuple(a.layout for a in outputs), inplace)
         if not self._schedule_for(shape).static_shape:
-            form = self._default_form()
+            tiles, nodes = self._schedule_for(shape).tile, self.definition.graph.outputs
+            covered = uncovered(self.definition.fields, nodes, shape, form.inputs, tiles) is None
+            form = dynamic_form(form.inputs, form.outputs, covered, ITEMSIZE[self.dtype], inplace)
         spec = self._specialization(form)
         values = self._scalars(scalars)
         if inputs[0].device is None:

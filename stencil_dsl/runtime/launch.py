@@ -55,7 +55,9 @@ class Launch:
         self.kernel = kernel
         self._pack(inputs, outputs, scalars)
 
-    def _pack(self, inputs: Sequence[Argument], outputs: Sequence[Argument], scalars: Sequence[float]) -> None:
+    def _pack(
+        self, inputs: Sequence[Argument], outputs: Sequence[Argument], scalars: Sequence[float]
+    ) -> None:
         size = ITEMSIZE[self.spec.definition.dtype]
         integer = ctypes.c_int64 if self.spec._index_dtype() == "int64" else ctypes.c_int32
         values: list[Any] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import gcd, prod
 from typing import Any
@@ -11,10 +11,12 @@ from typing import Any
 from stencil_dsl.emit.cutile import emit, float_bits
 from stencil_dsl.emit.host import paired
 from stencil_dsl.runtime.definition import Definition
-from stencil_dsl.schedule.layout import ITEMSIZE, Layout
+from stencil_dsl.schedule.layout import ITEMSIZE, LINE_BYTES, Layout, round_up
+from stencil_dsl.schedule.expr import accesses
 from stencil_dsl.schedule.lower import lower
 from stencil_dsl.schedule.problem import Lowered, Param, Problem, check_grid
 from stencil_dsl.schedule.schedule import Schedule
+from stencil_dsl.schedule.shifted import covering_extents, reach_of
 from stencil_dsl.toolchain import ArrayParam, Entry, KernelCache, ScalarParam, Toolkit, build
 
 INT32_ELEMENTS = 2**31
@@ -28,6 +30,29 @@ class Form:
     inputs: tuple[Layout, ...]
     outputs: tuple[Layout, ...]
     inplace: bool = False
+
+
+def dynamic_form(
+    inputs: Sequence[Layout], outputs: Sequence[Layout], covered: bool, itemsize: int, inplace: bool
+) -> Form:
+    """What a kernel for any shape still depends on: where rows start, how they are aligned, whether tiles may overhang.
+
+    Args:
+        covered: memory behind every field holds whole tiles.
+    """
+
+    def general(layout: Layout) -> Layout:
+        line = LINE_BYTES // itemsize
+        strides = tuple(gcd(s, line) for s in layout.strides)
+        ones = (1,) * layout.ndim
+        extents = tuple(o + 1 for o in layout.origin)
+        return Layout(ones, layout.origin, extents, strides, int(covered), layout.alignment)
+
+    # An output's address is that of its first interior cell.
+    moved = [
+        replace(o, alignment=gcd(o.alignment, o.offset * itemsize), origin=(0,) * o.ndim) for o in outputs
+    ]
+    return Form(None, tuple(map(general, inputs)), tuple(map(general, moved)), inplace)
 
 
 class Specialization:
@@ -90,7 +115,7 @@ class Specialization:
                 continue
             shape, strides, alignment = self._array_view(param)
             layout = (self.form.inputs if param.kind == "field" else self.form.outputs)[param.index]
-            even = tuple(gcd(s, 128 // self.itemsize) or 1 for s in layout.strides)
+            even = tuple(gcd(s, LINE_BYTES // self.itemsize) for s in layout.strides)
             # A field's view may overlap itself behind the interior, but nobody writes through it.
             result.append(
                 ArrayParam(
@@ -150,10 +175,8 @@ class Specialization:
         return result
 
     def _dynamic_extents(self, layout: Layout, index: int) -> tuple[int, ...]:
-        from stencil_dsl.schedule.expr import accesses
-        from stencil_dsl.schedule.layout import round_up
-        from stencil_dsl.schedule.shifted import covering_extents, reach_of
-
+        if self.lowered.notes["checked"]:
+            return layout.extents
         cover = tuple(round_up(n, t) for n, t in zip(layout.shape, self.schedule.tile, strict=True))
         reach = reach_of(accesses(self.definition.graph.outputs), index, layout.ndim)
         return covering_extents(layout, cover, reach)

@@ -67,7 +67,9 @@ def small_shape(kernel: Kernel) -> tuple[int, ...]:
     return tuple(min(a, b) for a, b in zip((*extents[:-1], z), kernel.shape, strict=True))
 
 
-def random_field(shape: Sequence[int], halo: Halo, dtype: str, rng: np.random.Generator, device: Any) -> PaddedArray:
+def random_field(
+    shape: Sequence[int], halo: Halo, dtype: str, rng: np.random.Generator, device: Any
+) -> PaddedArray:
     """A field of values in [-1, 1), halo included; what lies outside the halo is NaN."""
     array = empty(shape, halo, dtype, device)
     array.fill(np.nan)
@@ -107,7 +109,8 @@ def _boxes(shape: Sequence[int], rng: np.random.Generator) -> list[tuple[slice, 
     extents = [min(n, BOX_CELLS * (4 if axis == len(shape) - 1 else 1)) for axis, n in enumerate(shape)]
     starts = [[0] * len(shape), [n - e for n, e in zip(shape, extents, strict=True)]]
     starts += [
-        [int(rng.integers(0, n - e + 1)) for n, e in zip(shape, extents, strict=True)] for _ in range(BOXES - 2)
+        [int(rng.integers(0, n - e + 1)) for n, e in zip(shape, extents, strict=True)]
+        for _ in range(BOXES - 2)
     ]
     return [tuple(slice(s, s + e) for s, e in zip(start, extents, strict=True)) for start in starts]
 
@@ -139,7 +142,12 @@ def compare(
                 bad = np.argwhere(np.isnan(got) != np.isnan(want))[0]
                 cell = tuple(int(b + s.start) for b, s in zip(bad, box, strict=True))
                 return Validation(
-                    False, float("inf"), False, where, outs[0].shape, f"{name}: NaN or unwritten cell at {cell}"
+                    False,
+                    float("inf"),
+                    False,
+                    where,
+                    outs[0].shape,
+                    f"{name}: NaN or unwritten cell at {cell}",
                 )
             finite = np.isfinite(want)
             exact &= bool(np.array_equal(got, want, equal_nan=True))
@@ -159,4 +167,8 @@ def _stray(out: PaddedArray, name: str) -> str:
     """Complain about a write outside the interior; the array was filled with NaN before."""
     written = int((out.buffer == out.buffer).sum())
     expected = int((out.interior == out.interior).sum())
-    return f"{name}: {written - expected} elements outside the interior were written" if written != expected else ""
+    return (
+        f"{name}: {written - expected} elements outside the interior were written"
+        if written != expected
+        else ""
+    )

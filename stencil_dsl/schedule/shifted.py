@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Region, SSAValue
@@ -37,16 +39,27 @@ def reach_of(nodes: list[Node], field: int, ndim: int) -> tuple[int, ...]:
 def uncheckable(problem: Problem, tile_shape: tuple[int, ...]) -> str | None:
     """Why whole tiles cannot be loaded without checks, or None where they can."""
     if problem.shape is None:
-        return None
-    cover = tuple(round_up(n, t) for n, t in zip(problem.shape, tile_shape, strict=True))
-    nodes = accesses(problem.graph.outputs)
-    for index, layout in enumerate(problem.inputs):
-        need = required_elements(layout, cover, reach_of(nodes, index, problem.ndim))
+        # The caller has compared run-time extents with what can be read, and says so in the capacity.
+        return (
+            None if all(p.capacity for p in problem.inputs) else "some array has no padding behind its rows"
+        )
+    return uncovered(problem.fields, problem.graph.outputs, problem.shape, problem.inputs, tile_shape)
+
+
+def uncovered(
+    names: Sequence[str],
+    outputs: Sequence[Node],
+    shape: tuple[int, ...],
+    layouts: Sequence[Layout],
+    tile_shape: tuple[int, ...],
+) -> str | None:
+    """Which field has too little memory behind it for tiles that cover an interior, or None."""
+    cover = tuple(round_up(n, t) for n, t in zip(shape, tile_shape, strict=True))
+    nodes = accesses(outputs)
+    for index, (name, layout) in enumerate(zip(names, layouts, strict=True)):
+        need = required_elements(layout, cover, reach_of(nodes, index, len(shape)))
         if need > layout.capacity:
-            return (
-                f"field {problem.fields[index]!r} has {layout.capacity} readable elements, tiles of"
-                f" {tile_shape} over {problem.shape} read up to {need}"
-            )
+            return f"field {name!r} has {layout.capacity} readable elements, tiles of {tile_shape} read up to {need}"
     return None
 
 

@@ -97,7 +97,9 @@ class Body:
     def _view(self, field: int, shift: int, row: int, z: int) -> SSAValue:
         """Window of a field moved by planes, cells along y and (pairs of) cells along z."""
         g, origin = self.g, self.problem.inputs[field].origin
-        windows = [(0, origin[0] + shift, g.nx)]
+        # A window for a later plane of a trip ends earlier: x never gets as far as the chunk's last plane there.
+        first = origin[0] + shift
+        windows = [(0, first, min(g.nx, self.problem.inputs[field].extents[0] - first))]
         if not self.planar:
             # Blocks start at tile 0 .. tiles_y - rows; what a later row reads is in `row`.
             windows.append((1, origin[1] + row, (g.tiles_y - g.rows + 1) * g.ty))
