@@ -24,6 +24,7 @@ _LAZY = {
     "CudaVariant": "variants",
     "KernelVariant": "variants",
     "TileVariant": "variants",
+    "sweep_question": "sweeps",
 }
 
 __all__ = sorted(_LAZY)  # noqa: PLE0605

@@ -163,11 +163,11 @@ class CupyDevice:
             enqueue(self._stream)
 
     def timer(self, enqueue: Callable[[Any], None], *, capturable: bool, flush: bool) -> Callable[[], float]:
-        estimate = self._timed(lambda: [enqueue(self._stream) for _ in range(3)]) / 3
+        estimate = self._timed(_repeat(enqueue, self._stream, 3)) / 3
         if flush:
             return lambda: self._flushed(enqueue)
         batch = max(1, min(_BATCH_MAX, round(_BATCH_MS / max(estimate, 1e-3))))
-        body: Callable[[], Any] = lambda: [enqueue(self._stream) for _ in range(batch)]  # noqa: E731
+        body = _repeat(enqueue, self._stream, batch)
         if capturable and batch > 1:
             graph = self._capture(body)
             if graph is not None:
@@ -215,6 +215,14 @@ class CupyDevice:
     def release(self) -> None:
         self.synchronize()
         self.xp.get_default_memory_pool().free_all_blocks()
+
+
+def _repeat(enqueue: Callable[[Any], None], stream: Any, times: int) -> Callable[[], None]:
+    def body() -> None:
+        for _ in range(times):
+            enqueue(stream)
+
+    return body
 
 
 def _launcher(function: Any) -> Callable[..., None]:

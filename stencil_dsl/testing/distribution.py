@@ -1,7 +1,8 @@
 """With xdist, the items of a group run in one worker, else each worker would measure the group for itself.
 
-xdist's own ``loadgroup`` writes the group into an item's node id, which pytest 9.2 no longer lets it do (seen with
-xdist 3.8.0). Here the workers leave a file that says which group an item belongs to, and the scheduler reads it.
+xdist's own ``loadgroup`` writes the group into an item's node id, which pytest 9.2 no longer lets it do
+(seen with xdist 3.8.0). Here the workers leave a file that says which group an item belongs to, and the
+scheduler reads it.
 """
 
 from __future__ import annotations

@@ -58,7 +58,8 @@ def facts_of(record: Mapping[str, Any]) -> dict[str, Any]:
 
 def differences(golden: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     """(what fails, what is worth a note), each as "metric old -> new"."""
-    bad, notes = [], []
+    bad: list[str] = []
+    notes: list[str] = []
     for metric, (share, amount) in THRESHOLDS.items():
         old, new = golden.get(metric), now.get(metric)
         if old is None or new is None or old == new:

@@ -22,7 +22,7 @@ from stencil_dsl.testing.options import settings
 
 Key = tuple[str, str, str, "str | None"]
 
-_RECORDER: pytest.StashKey["Recorder"] = pytest.StashKey()
+_RECORDER: pytest.StashKey[Recorder] = pytest.StashKey()
 
 
 def pytest_configure(config: pytest.Config) -> None:

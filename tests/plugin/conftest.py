@@ -30,7 +30,8 @@ class Compiled(CallableVariant):
 
     def validate(self, target):
         bad = self.id == "wrong"
-        return {"ok": not bad, "max_rel_err": 0.5 if bad else 0.0, "how": "fake", "why": "differs" if bad else ""}
+        return {"ok": not bad, "max_rel_err": 0.5 if bad else 0.0, "how": "fake", "why": "differs" if bad
+        else ""}
 
 
 def doubled(factor, ms, label, fault=None):

@@ -1,0 +1,118 @@
+"""Questions about one sweep of a stencil: inputs, reference and traffic follow from its definition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from stencil_dsl.testing.question import Question, Reference, Source, Target, Variant
+from stencil_dsl.testing.sources import RandomField
+from stencil_dsl.testing.variants import CopyVariant, KernelVariant
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from stencil_dsl.frontend.stencil import Stencil
+    from stencil_dsl.runtime.definition import Definition
+    from stencil_dsl.runtime.kernel import Kernel
+    from stencil_dsl.schedule.schedule import Schedule
+
+#: Relative to the largest expected magnitude: what reassociation and contracted multiply-adds may cost.
+TOLERANCE = {"float64": 1e-12, "float32": 1e-5}
+
+
+def sweep_question(
+    name: str,
+    stencil: Stencil,
+    shape: Sequence[int],
+    schedules: Mapping[str, Schedule | None],
+    *,
+    dtype: str = "float64",
+    scalars: Mapping[str, float] | None = None,
+    others: Sequence[Variant] = (),
+    copy: bool = True,
+    baseline: str | None = "copy",
+) -> Question:
+    """A question with one DSL variant per schedule, a copy of the compulsory bytes, and other variants.
+
+    Args:
+        name: the question's id.
+        stencil: what is computed.
+        shape: extents of the interior.
+        schedules: variant id to schedule; None lets the compiler choose.
+        scalars: values of run-time scalars.
+        others: baselines on the same inputs, named as the stencil's fields are.
+        copy: adds a variant ``copy`` that moves as many bytes as one sweep must.
+        baseline: what ratios are against.
+    """
+    from stencil_dsl.runtime.definition import Definition
+    from stencil_dsl.transforms.analysis import roofline
+
+    definition = Definition.of(stencil, dtype)
+    points = 1
+    for extent in shape:
+        points *= extent
+    nbytes = roofline(definition.stencil)["bytes"] * points
+    values = dict(scalars or {})
+    inputs = {field: RandomField(seed, dtype) for seed, field in enumerate(definition.fields)}
+    variants: list[Variant] = [
+        KernelVariant(key, maker(stencil, shape, schedule, dtype), definition.fields, values)
+        for key, schedule in schedules.items()
+    ]
+    variants += others
+    if copy:
+        variants.append(CopyVariant("copy", nbytes))
+    return Question(
+        id=name,
+        shape=tuple(shape),
+        variants=tuple(variants),
+        inputs=inputs,
+        reference=reference(definition, inputs, values),
+        tolerance=TOLERANCE[dtype],
+        dtype=dtype,
+        bytes=nbytes,
+        baseline=baseline,
+    )
+
+
+def maker(
+    stencil: Stencil, shape: Sequence[int], schedule: Schedule | None, dtype: str
+) -> Callable[[Target], Kernel]:
+    """A function that compiles the stencil for a target, once each."""
+    kernels: dict[Target, Kernel] = {}
+
+    def make(target: Target) -> Kernel:
+        if target not in kernels:
+            import stencil_dsl
+
+            kernels[target] = stencil_dsl.compile(
+                stencil, target.arch, dtype, shape=shape, schedule=schedule, toolkit=target.toolkit
+            )
+        return kernels[target]
+
+    return make
+
+
+def reference(
+    definition: Definition, inputs: Mapping[str, Source], scalars: Mapping[str, float]
+) -> Reference:
+    """The NumPy meaning of the stencil on any box of the interior."""
+
+    def expected(lo: tuple[int, ...], shape: tuple[int, ...]) -> Sequence[np.ndarray]:
+        import numpy
+
+        from stencil_dsl.reference.numpy_eval import evaluate
+
+        before = tuple(width for width, _ in definition.halo)
+        start = tuple(at - width for at, width in zip(lo, before, strict=True))
+        full = tuple(n + a + b for n, (a, b) in zip(shape, definition.halo, strict=True))
+        fields: list[Any] = [inputs[field](start, full, numpy) for field in definition.fields]
+        return evaluate(
+            definition.stencil,
+            fields,
+            [before] * len(fields),
+            shape,
+            [scalars[s] for s in definition.scalars],
+        )
+
+    return expected
