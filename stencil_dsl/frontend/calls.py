@@ -1,26 +1,21 @@
-"""Calls: the known functions, sums and other sequences, and inlining of the user's own functions."""
+"""Calls: the known functions, and inlining of the user's own."""
 
 from __future__ import annotations
 
 import ast
 import inspect
 import types
-from collections.abc import Iterator
 from typing import Any
 
 from stencil_dsl.errors import FrontendError
 from stencil_dsl.frontend.expressions import Frame
 from stencil_dsl.frontend.names import FUNCTIONS, UNARY, convert
-from stencil_dsl.frontend.operators import OperatorReader
+from stencil_dsl.frontend.sequences import SEQUENCES, SequenceReader
 from stencil_dsl.frontend.source_text import find_source
 from stencil_dsl.frontend.values import Intrinsic, Node, describe, is_number
 
-# An unrolled loop longer than this is almost surely a mistake, and would take minutes to compile.
-MAX_TRIPS = 10_000
-_SEQUENCES = ("range", "enumerate", "zip", "tuple", "list")
 
-
-class CallReader(OperatorReader):
+class CallReader(SequenceReader):
     """Adds calls to the expressions of a frame."""
 
     def run_body(self) -> Any:
@@ -35,9 +30,9 @@ class CallReader(OperatorReader):
             raise self.error(node.func, f"{describe(target)} is called", "call a function")
         name = target.name
         if name == "sum":
-            return self._sum(node)
-        if name in _SEQUENCES:
-            return self._sequence(target, node)
+            return self.read_sum(node)
+        if name in SEQUENCES:
+            return self.read_sequence(target, node)
         args = self._arguments(target, node)
         if name in ("min", "max", "minimum", "maximum"):
             return self._extremum(target, args, node)
@@ -101,9 +96,7 @@ class CallReader(OperatorReader):
         elif len(args) == 1 and isinstance(args[0], tuple):
             args = list(args[0])
         if len(args) < 2:
-            raise self.error(
-                node, f"'{target.spelling}' needs two or more numbers", f"write {target.spelling}(a, b)"
-            )
+            raise self.error(node, f"'{target.spelling}' needs two or more numbers", f"write {target.spelling}(a, b)")
         kind = target.name[:3]
         fold = min if kind == "min" else max
         places = node.args if len(node.args) == len(args) else [node] * len(args)
@@ -141,94 +134,6 @@ class CallReader(OperatorReader):
             "leave the conversion away: the dtype is chosen when the stencil is compiled",
         )
 
-    # -- sequences ----------------------------------------------------------------------------
-
-    def _sum(self, node: ast.Call) -> Any:
-        """Python's sum: from the start value, or 0, from left to right; 0 + a is a."""
-        if node.args and len(node.args) <= 2 and all(k.arg == "start" for k in node.keywords):
-            starts = [*node.args[1:], *(k.value for k in node.keywords)]
-            if len(starts) <= 1:
-                items = self.iterate(node.args[0])
-                total = self.number(starts[0]) if starts else 0
-                for item in items:
-                    if type(total) is int and total == 0:
-                        total = self.as_number(item, node.args[0])
-                    else:
-                        total = self.binary(ast.Add(), total, item, node, node, node.args[0])
-                return total
-        raise self.error(node, "'sum' takes one sequence", "write sum(... for k in range(...)), or a + b")
-
-    def _sequence(self, target: Intrinsic, node: ast.Call) -> tuple[Any, ...]:
-        if node.keywords:
-            keyword = node.keywords[0].value
-            raise self.error(keyword, f"keyword argument of '{target.spelling}'", "pass it by position")
-        if target.name != "range":
-            parts = [self.iterate(arg) for arg in node.args]
-            try:
-                return tuple(target.fold(*parts))
-            except TypeError as problem:
-                raise self.error(node, str(problem), "use constant sequences") from None
-        bounds = [self.expression(arg) for arg in node.args]
-        for bound, arg in zip(bounds, node.args, strict=True):
-            if type(bound) is not int:
-                what = "a run-time value" if isinstance(bound, Node) else describe(bound)
-                raise self.error(
-                    arg, f"a bound of range is {what}", "loop bounds are integer constants: range(1, 5)"
-                )
-        try:
-            trips = range(*bounds)
-        except (TypeError, ValueError) as problem:
-            raise self.error(node, str(problem), "write range(start, stop)") from None
-        if len(trips) > MAX_TRIPS:
-            raise self.error(
-                node, f"a loop of {len(trips)} turns would be unrolled", f"keep it within {MAX_TRIPS} turns"
-            )
-        return tuple(trips)
-
-    def iterate(self, node: ast.expr) -> tuple[Any, ...]:
-        """The items of a sequence that is known now."""
-        if isinstance(node, ast.GeneratorExp | ast.ListComp):
-            return tuple(self._comprehension(node, 0))
-        value = self.expression(node)
-        if not isinstance(value, tuple):
-            raise self.error(
-                node,
-                f"{describe(value)} is not a sequence",
-                "use range(...) with constant bounds, or a tuple or list of constants",
-            )
-        return value
-
-    def read_ListComp(self, node: ast.ListComp) -> tuple[Any, ...]:
-        return self.iterate(node)
-
-    def _comprehension(self, node: ast.GeneratorExp | ast.ListComp, depth: int) -> Iterator[Any]:
-        """Items in Python's order; the variables live in the comprehension only."""
-        if depth == len(node.generators):
-            yield self.expression(node.elt)
-            return
-        clause = node.generators[depth]
-        items = self.iterate(clause.iter)
-        outer, assigned = dict(self.frame.env), set(self.frame.assigned)
-        for item in items:
-            self.bind(clause.target, item)
-            if all(self._static(test) for test in clause.ifs):
-                yield from self._comprehension(node, depth + 1)
-        self.frame.env.clear()
-        self.frame.env.update(outer)
-        self.frame.assigned = assigned
-
-    def _static(self, test: ast.expr) -> bool:
-        value = self.condition(test)
-        if not isinstance(value, bool):
-            raise self.error(
-                test, "this condition is known at run time only", "choose values with where(condition, a, b)"
-            )
-        return value
-
-    def bind(self, target: ast.expr, value: Any) -> None:
-        """Assign a value to a variable or unpack it into several."""
-        raise NotImplementedError
-
     # -- inlining -----------------------------------------------------------------------------
 
     def _inline(self, fn: types.FunctionType, node: ast.Call) -> Any:
@@ -239,7 +144,8 @@ class CallReader(OperatorReader):
             self._bind_arguments(fn, node),
             self.frame.indices,
             (*self.frame.calls, (fn.__name__, place)),
-            stack=(*self.frame.stack, fn.__code__),
+            (*self.frame.stack, fn.__code__),
+            self.frame.turns,
         )
         return type(self)(frame).run_body()
 
@@ -269,9 +175,7 @@ class CallReader(OperatorReader):
         signature = inspect.signature(fn)
         for parameter in signature.parameters.values():
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-                raise self.error(
-                    node, f"'{fn.__name__}' takes *{parameter.name}", "give it one parameter per value"
-                )
+                raise self.error(node, f"'{fn.__name__}' takes *{parameter.name}", "give it one parameter per value")
         args = [self.expression(arg) for arg in node.args]
         keywords = {str(k.arg): self.expression(k.value) for k in node.keywords}
         try:

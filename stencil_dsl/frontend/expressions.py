@@ -28,13 +28,15 @@ CONDITION_ADVICE = "compare explicitly, as in `a != 0`"
 @dataclass
 class Frame:
     """One function while it is read: its text and variables, the stencil's index names by axis, and the
-    calls that led here as (name of the function, place of the call)."""
+    calls that led here as (name of the function, place of the call). `turns` counts loop turns, over all
+    frames of a stencil."""
 
     source: FunctionSource
     env: dict[str, Any]
     indices: tuple[str, ...]
     calls: tuple[tuple[str, Span], ...] = ()
     stack: tuple[types.CodeType, ...] = ()
+    turns: list[int] = field(default_factory=lambda: [0])
     assigned: set[str] = field(default_factory=set)
 
     def span(self, node: ast.AST) -> Span:
@@ -53,6 +55,7 @@ class ExpressionReader:
 
     def __init__(self, frame: Frame) -> None:
         self.frame = frame
+        self.in_subscript = False
 
     def error(self, node: ast.AST, message: str, advice: str = "") -> FrontendError:
         return self.frame.error(node, message, advice)
@@ -125,6 +128,8 @@ class ExpressionReader:
     def read_Name(self, node: ast.Name) -> Any:
         if node.id in self.frame.env:
             return self.frame.env[node.id]
+        if node.id in self.frame.source.variables:
+            raise self.error(node, f"variable '{node.id}' has no value here", "assign it on every way that leads here")
         found, value = lookup(self.frame.source.fn, node.id)
         if not found:
             raise self.error(
@@ -197,8 +202,7 @@ class ExpressionReader:
             if index.axis != axis:
                 raise self.error(
                     entry,
-                    f"index '{index.name}' stands at the place of '{names[axis]}': "
-                    "transposed or repeated indices",
+                    f"index '{index.name}' stands at the place of '{names[axis]}': transposed or repeated indices",
                     f"write the indices in the order {', '.join(names)}",
                 )
         return Node("access", base.name, (), self.span(node), tuple(index.offset for index in offsets))
@@ -206,7 +210,9 @@ class ExpressionReader:
     def _offset(self, entry: ast.expr) -> IndexRef:
         if isinstance(entry, ast.Slice):
             raise self.error(entry, "a slice is not part of a stencil", OFFSET_ADVICE)
+        outer, self.in_subscript = self.in_subscript, True
         value = self.expression(entry)
+        self.in_subscript = outer
         if isinstance(value, IndexRef):
             return value
         if is_number(value):

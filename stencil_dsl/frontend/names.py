@@ -50,11 +50,8 @@ def _known(with_numpy: bool) -> dict[int, Intrinsic]:
     return table
 
 
-def lookup(fn: types.FunctionType, name: str) -> Any:
-    """The Python object that `name` stands for inside `fn`, or None (with `found` False).
-
-    Returns (found, object).
-    """
+def lookup(fn: types.FunctionType, name: str) -> tuple[bool, Any]:
+    """What `name` stands for inside `fn`, beyond its own variables: (found, object)."""
     cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=False))
     if name in cells:
         try:
@@ -82,9 +79,11 @@ def convert(value: Any, span: Span, spelling: str) -> Any:
     Numbers and (nested) sequences of numbers are taken over as they are now: a later change of the
     variable is not seen. Raises FrontendError for objects that mean nothing in a stencil.
     """
-    if isinstance(value, bool | int | float | Intrinsic | types.FunctionType) or is_math_module(value):
-        # Subclasses of float such as numpy.float64 would bring their own arithmetic.
-        return float(value) if isinstance(value, float) else value
+    if isinstance(value, bool | Intrinsic | types.FunctionType) or is_math_module(value):
+        return value
+    if isinstance(value, int | float):
+        # Subclasses such as numpy.float64 or IntEnum would bring their own arithmetic.
+        return int(value) if isinstance(value, int) else float(value)
     known = _known("numpy" in sys.modules).get(id(value))
     if known is not None:
         return known
@@ -95,8 +94,7 @@ def convert(value: Any, span: Span, spelling: str) -> Any:
     if callable(value):
         raise span.error(
             f"'{spelling}' is not a plain Python function but a {type(value).__name__}",
-            "call a function without decorators, written in Python; known functions are "
-            + ", ".join(FUNCTIONS),
+            "call a function without decorators, written in Python; known functions are " + ", ".join(FUNCTIONS),
         )
     raise span.error(
         f"'{spelling}' is a {type(value).__name__}, which means nothing in a stencil",

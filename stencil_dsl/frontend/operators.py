@@ -57,9 +57,7 @@ class OperatorReader(ExpressionReader):
             value = self.binary(step.op, value, self.expression(step.right), step, step.left, step.right)
         return value
 
-    def binary(
-        self, op: ast.operator, left: Any, right: Any, at: ast.AST, at_left: ast.AST, at_right: ast.AST
-    ) -> Any:
+    def binary(self, op: ast.operator, left: Any, right: Any, at: ast.AST, at_left: ast.AST, at_right: ast.AST) -> Any:
         """One arithmetic operation; `at` is the whole, `at_left` and `at_right` the operands' places."""
         if isinstance(left, IndexRef) or isinstance(right, IndexRef):
             return self._shift(op, left, right, at, at_left, at_right)
@@ -68,14 +66,10 @@ class OperatorReader(ExpressionReader):
         if type(op) in _CONSTANT_ONLY:
             symbol, fold = _CONSTANT_ONLY[type(op)]
             if not static:
-                raise self.error(
-                    at, f"operator {symbol} on run-time values", "use floor(a / b), or constants only"
-                )
+                raise self.error(at, f"operator {symbol} on run-time values", "use floor(a / b), or constants only")
             return self.fold(fold, (left, right), at)
         if type(op) not in _BINARY:
-            raise self.error(
-                at, f"operator {_SYMBOLS.get(type(op), '?')} is not part of a stencil", "use + - * / **"
-            )
+            raise self.error(at, f"operator {_SYMBOLS.get(type(op), '?')} is not part of a stencil", "use + - * / **")
         kind, fold = _BINARY[type(op)]
         if kind == "div" and is_number(right) and right == 0:
             raise self.error(at, "division by the constant zero", "divide by something else")
@@ -91,8 +85,9 @@ class OperatorReader(ExpressionReader):
         if not isinstance(left, IndexRef):
             index, offset, at_offset = right, left, at_left
         legal = isinstance(op, ast.Add) or (isinstance(op, ast.Sub) and index is left)
-        if not legal or isinstance(offset, IndexRef):
-            raise self.error(at, f"index '{index.name}' is used as a value", OFFSET_ADVICE)
+        run_time = isinstance(offset, Node) and not self.in_subscript
+        if not legal or isinstance(offset, IndexRef) or run_time:
+            self.as_number(index, at)
         if isinstance(offset, Node) and not offset.is_boolean:
             raise self.error(at_offset, f"the offset from '{index.name}' is not a constant", OFFSET_ADVICE)
         if not is_number(offset):
@@ -155,9 +150,7 @@ class OperatorReader(ExpressionReader):
             if is_number(left) and is_number(right):
                 one: Any = fold(left, right)
             else:
-                one = Node(
-                    "compare", kind, (self.node(left, at_left), self.node(right, comparator)), self.span(node)
-                )
+                one = Node("compare", kind, (self.node(left, at_left), self.node(right, comparator)), self.span(node))
             result = self.both("and", result, one, node)
             left, at_left = right, comparator
         return result

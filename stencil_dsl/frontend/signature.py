@@ -61,21 +61,17 @@ def classify(source: FunctionSource) -> Signature:
     names = [p.arg for p in params]
 
     first_index = next(
-        (n for n, p in enumerate(names) if stated[p][0] in (None, "index") and "index" in use.of(p)
-         or stated[p][0] == "index"),
+        (n for n, p in enumerate(names) if (stated[p][0] or (p in use.indices and "index")) == "index"),
         len(names),
-    )  # fmt: skip
-    last_field = max(
-        (n for n, p in enumerate(names) if stated[p][0] == "field" or "base" in use.of(p)), default=-1
     )
+    last_field = max((n for n, p in enumerate(names) if stated[p][0] == "field" or p in use.bases), default=-1)
     kinds = []
     for position, name in enumerate(names):
         guess = "index" if position >= first_index else "field" if position <= last_field else "scalar"
         kinds.append(stated[name][0] or guess)
     _check_order(source, params, kinds, use)
     by_kind = {
-        kind: tuple(n for n, k in zip(names, kinds, strict=True) if k == kind)
-        for kind in ("field", "scalar", "index")
+        kind: tuple(n for n, k in zip(names, kinds, strict=True) if k == kind) for kind in ("field", "scalar", "index")
     }
     _check_counts(source, by_kind["index"])
     return Signature(by_kind["field"], by_kind["scalar"], by_kind["index"], _dtype(source, params, stated))
@@ -85,14 +81,10 @@ def _check_order(source: FunctionSource, params: list[ast.arg], kinds: list[str]
     rank = {"field": 0, "scalar": 1, "index": 2}
     for before, kind_before, param, kind in zip(params, kinds, params[1:], kinds[1:], strict=False):
         if rank[kind] < rank[kind_before]:
-            raise source.error(
-                param, f"{kind} '{param.arg}' stands behind {kind_before} '{before.arg}'", ORDER_ADVICE
-            )
+            raise source.error(param, f"{kind} '{param.arg}' stands behind {kind_before} '{before.arg}'", ORDER_ADVICE)
     for param, kind in zip(params, kinds, strict=True):
-        if kind == "index" and "base" in use.of(param.arg):
-            raise source.error(
-                param, f"'{param.arg}' is subscripted but stands among the indices", ORDER_ADVICE
-            )
+        if kind == "index" and param.arg in use.bases:
+            raise source.error(param, f"'{param.arg}' is subscripted but stands among the indices", ORDER_ADVICE)
 
 
 def _check_counts(source: FunctionSource, indices: tuple[str, ...]) -> None:
@@ -127,23 +119,34 @@ def _dtype(
 
 @dataclass
 class ParameterUse(ast.NodeVisitor):
-    """How a function uses its parameters: "base" (subscripted), "index" (inside a subscript)."""
+    """How a function uses its parameters, directly and through the functions it calls.
+
+    Attributes:
+        bases: parameters that are subscripted.
+        entries: for every entry of a subscript, the subscripted parameter and the parameters in the entry.
+    """
 
     source: FunctionSource
     active: tuple[types.CodeType, ...] = ()
-    found: dict[str, set[str]] = field(default_factory=dict)
+    bases: set[str] = field(default_factory=set)
+    entries: set[tuple[str, frozenset[str]]] = field(default_factory=set)
     aliases: dict[str, ast.expr] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         args = self.source.node.args
         self.params = [a.arg for a in (*args.posonlyargs, *args.args, *args.kwonlyargs)]
 
-    def of(self, name: str) -> set[str]:
-        return self.found.get(name, set())
+    @property
+    def indices(self) -> set[str]:
+        """Parameters that can only be indices: the last one of each subscript entry."""
+        return {max(entry, key=self.params.index) for _, entry in self.entries if entry}
 
-    def mark(self, name: str, how: str) -> None:
-        if name in self.params:
-            self.found.setdefault(name, set()).add(how)
+    def visit_BinOp(self, node: ast.BinOp) -> None:
+        left: ast.expr = node
+        while isinstance(left, ast.BinOp):  # long sums are deep on the left
+            self.visit(left.right)
+            left = left.left
+        self.visit(left)
 
     def visit_Assign(self, node: ast.Assign) -> None:
         self.visit(node.value)
@@ -158,24 +161,20 @@ class ParameterUse(ast.NodeVisitor):
             self.aliases[target.id] = value
 
     def visit_Subscript(self, node: ast.Subscript) -> None:
-        self._mark_base(node.value)
         self.visit(node.value)
-        entries = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        for entry in entries:
-            self._mark_index(entry)
+        for base in self._base(node.value):  # none where a constant sequence is subscripted
+            self.bases.add(base)
+            for entry in node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]:
+                self.entries.add((base, self._parameters_in(entry)))
 
-    def _mark_base(self, node: ast.expr, depth: int = 0) -> None:
-        if isinstance(node, ast.Name):
-            self.mark(node.id, "base")
-            if node.id in self.aliases and depth < 8:
-                self._mark_base(self.aliases[node.id], depth + 1)
+    def _base(self, node: ast.expr | None, depth: int = 0) -> set[str]:
+        """The parameter that an expression names, also through local variables."""
+        if not isinstance(node, ast.Name) or depth > 8:
+            return set()
+        own = {node.id} & set(self.params)
+        return own or self._base(self.aliases.get(node.id), depth + 1)
 
-    def _mark_index(self, entry: ast.expr) -> None:
-        inside = self._parameters_in(entry)
-        if inside:
-            self.mark(max(inside, key=self.params.index), "index")
-
-    def _parameters_in(self, node: ast.AST, depth: int = 0) -> set[str]:
+    def _parameters_in(self, node: ast.AST, depth: int = 0) -> frozenset[str]:
         inside: set[str] = set()
         for part in ast.walk(node):
             if isinstance(part, ast.Name):
@@ -183,7 +182,7 @@ class ParameterUse(ast.NodeVisitor):
                     inside.add(part.id)
                 elif part.id in self.aliases and depth < 8:
                     inside |= self._parameters_in(self.aliases[part.id], depth + 1)
-        return inside
+        return frozenset(inside)
 
     def visit_Call(self, node: ast.Call) -> None:
         self.generic_visit(node)
@@ -191,14 +190,13 @@ class ParameterUse(ast.NodeVisitor):
         if callee is None:
             return
         inner = parameter_use(callee, self.active)
-        positional = [*callee.node.args.posonlyargs, *callee.node.args.args]
-        passed = [(p.arg, a) for p, a in zip(positional, node.args, strict=False)]
-        passed += [(k.arg, k.value) for k in node.keywords if k.arg is not None]
-        for name, argument in passed:
-            if "base" in inner.of(name):
-                self._mark_base(argument)
-            if "index" in inner.of(name):
-                self._mark_index(argument)
+        passed = dict(zip(inner.params, node.args, strict=False))
+        passed |= {k.arg: k.value for k in node.keywords if k.arg is not None}
+        for name, entry in inner.entries:
+            for base in self._base(passed.get(name)):
+                self.bases.add(base)
+                parts = [self._parameters_in(passed[p]) for p in entry & passed.keys()]
+                self.entries.add((base, frozenset().union(*parts)))
 
     def _callee(self, func: ast.expr) -> FunctionSource | None:
         """The inlinable function that a call names; problems with it are reported when it is read."""

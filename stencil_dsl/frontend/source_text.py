@@ -11,10 +11,11 @@ import ast
 import inspect
 import linecache
 import os
+import re
 import textwrap
 import types
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from stencil_dsl.errors import FrontendError
 
@@ -69,8 +70,22 @@ class FunctionSource:
     def header(self) -> Span:
         """The `def` line up to the name, where errors about the whole function point."""
         place = self.span(self.node)
-        end = place.text.find(self.node.name, place.col) + len(self.node.name)
-        return Span(place.filename, place.line, place.col, max(end, place.col + 1), place.text)
+        found = re.compile(rf"def\s+{re.escape(self.node.name)}").match(place.text, place.col)
+        end = found.end() if found else place.col + 1
+        return Span(place.filename, place.line, place.col, end, place.text)
+
+    @cached_property
+    def variables(self) -> frozenset[str]:
+        """Names that the function assigns, which are its own even before they have a value."""
+        found: set[str] = set()
+        pending: list[ast.AST] = list(self.node.body)
+        while pending:
+            node = pending.pop()
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                found.add(node.id)
+            if not isinstance(node, ast.GeneratorExp | ast.ListComp):
+                pending.extend(ast.iter_child_nodes(node))
+        return frozenset(found)
 
     def error(self, node: ast.AST, message: str, advice: str = "") -> FrontendError:
         return self.span(node).error(message, advice)

@@ -118,9 +118,7 @@ class StatementReader(CallReader):
             raise self.error(target, "this cannot be assigned to", "assign to plain variables")
         old = self.frame.env.get(target.id)
         if isinstance(old, FieldRef | IndexRef) and old != value and target.id == old.name:
-            raise self.error(
-                target, f"{describe(old)} is assigned to", "give the new value a name of its own"
-            )
+            raise self.error(target, f"{describe(old)} is assigned to", "give the new value a name of its own")
         if isinstance(value, Node) and value.hint is None:
             value.hint = target.id
         self.frame.env[target.id] = value
@@ -134,6 +132,7 @@ class StatementReader(CallReader):
         # A variable of the loop alone does not count as assigned by a branch of an `if` around it.
         names = {n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)} - self.frame.env.keys()
         for item in self.iterate(node.iter):
+            self.turn(node.iter)
             self.bind(node.target, item)
             if self.block(node.body) is not None:
                 raise self.error(node, "return inside a loop", "collect the result and return it at the end")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from stencil_dsl.errors import StencilError
 from stencil_dsl.frontend.expressions import Frame
 from stencil_dsl.frontend.signature import Signature, classify
 from stencil_dsl.frontend.source_text import FunctionSource, find_source
@@ -27,6 +28,7 @@ class Stencil:
         name: the function's name.
         fields, scalars, indices: parameter names by kind, each in the function's order.
         ndim: number of indices, 1 to 3.
+        results: the expression graph, one node per output.
         outputs: (name,) for one returned value, (name_0, name_1, ...) for several.
         dtype: the element type that annotations fix, or None where any will do.
         fn: the Python function.
@@ -34,7 +36,14 @@ class Stencil:
 
     def __init__(self, fn: Callable[..., Any]) -> None:
         source = find_source(fn)
-        signature = classify(source)
+        try:
+            signature = classify(source)
+            self.results = _read(source, signature)
+        except RecursionError:
+            raise source.header.error(
+                f"expressions of '{source.node.name}' are nested too deeply",
+                "assign their parts to variables",
+            ) from None
         self.fn = source.fn
         self.name = source.fn.__name__
         self.fields = signature.fields
@@ -42,7 +51,6 @@ class Stencil:
         self.indices = signature.indices
         self.ndim = len(signature.indices)
         self.dtype = signature.dtype
-        self.results = _read(source, signature)
         numbered = tuple(f"{self.name}_{n}" for n in range(len(self.results)))
         self.outputs = numbered if len(numbered) > 1 else (self.name,)
         self.span = source.header
@@ -66,6 +74,10 @@ class Stencil:
                 f"compile it for {self.dtype}, or take the dtype out of the annotations",
             )
         return build_module(self, dtype)
+
+    def __call__(self, *args: object, **kwargs: object) -> NoReturn:
+        """A stencil is compiled, not called; always raises StencilError."""
+        raise StencilError(f"stencil '{self.name}' cannot be called: call the kernel that compile() gives")
 
     def __repr__(self) -> str:
         params = ", ".join((*self.fields, *self.scalars, *self.indices))
