@@ -146,17 +146,13 @@ def check_overlap(inputs: list[Argument], outputs: list[Argument], pointwise: li
     for i, a in enumerate(outputs):
         for b in outputs[i + 1 :]:
             if _meet(a.interior_range(), b.interior_range()):
-                raise StencilError(
-                    f"outputs {a.name!r} and {b.name!r} overlap in memory; pass separate arrays"
-                )
+                raise StencilError(f"outputs {a.name!r} and {b.name!r} overlap in memory; pass separate arrays")
     inplace = False
     for out in outputs:
         for field, at_point in zip(inputs, pointwise, strict=True):
             if not _meet(out.interior_range(), field.full_range()):
                 continue
-            same = (
-                out.interior_pointer == field.interior_pointer and out.layout.strides == field.layout.strides
-            )
+            same = out.interior_pointer == field.interior_pointer and out.layout.strides == field.layout.strides
             if not (same and at_point):
                 raise StencilError(
                     f"output {out.name!r} overlaps field {field.name!r}, which the stencil reads at neighbouring"

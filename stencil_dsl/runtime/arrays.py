@@ -28,9 +28,7 @@ class PaddedArray:
         self.buffer, self.layout, self.dtype = buffer, layout, dtype
         size = int(np.prod(layout.extents))
         self.full = buffer[:size].reshape(layout.extents)
-        self.interior = self.full[
-            tuple(slice(o, o + n) for o, n in zip(layout.origin, layout.shape, strict=True))
-        ]
+        self.interior = self.full[tuple(slice(o, o + n) for o, n in zip(layout.origin, layout.shape, strict=True))]
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -52,9 +50,7 @@ class PaddedArray:
     def with_halo(self, halo: Halo) -> Any:
         """View of the interior and a halo of the given widths (not wider than the array's)."""
         box = []
-        for o, n, (lo, hi), (have_lo, have_hi) in zip(
-            self.layout.origin, self.shape, halo, self.halo, strict=True
-        ):
+        for o, n, (lo, hi), (have_lo, have_hi) in zip(self.layout.origin, self.shape, halo, self.halo, strict=True):
             if lo > have_lo or hi > have_hi:
                 raise StencilError(f"a halo of {halo} is asked for, the array has {self.halo}")
             box.append(slice(o - lo, o + n + hi))
@@ -70,9 +66,7 @@ class PaddedArray:
         return np.array(data) if self.device == "cpu" else data.get()
 
     def __repr__(self) -> str:
-        return (
-            f"PaddedArray(shape={self.shape}, halo={self.halo}, dtype={self.dtype!r}, device={self.device!r})"
-        )
+        return f"PaddedArray(shape={self.shape}, halo={self.halo}, dtype={self.dtype!r}, device={self.device!r})"
 
 
 def _device(device: Device | None) -> Device:

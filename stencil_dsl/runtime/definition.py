@@ -12,7 +12,10 @@ from stencil_dsl.frontend.stencil import Stencil
 from stencil_dsl.schedule.expr import Graph, accesses
 from stencil_dsl.schedule.layout import ITEMSIZE, Halo
 from stencil_dsl.transforms.analysis import field_names, output_names, scalar_names, the_apply, the_func
+from stencil_dsl.transforms.compose_steps import ComposeStepsPass
+from stencil_dsl.transforms.footprint import FootprintPass
 from stencil_dsl.transforms.pipeline import PassManager, default_pipeline
+from stencil_dsl.transforms.roofline import RooflinePass
 
 
 @dataclass
@@ -23,15 +26,22 @@ class Definition:
         source: level-1 module, or None where the stencil was not read from one function.
         stencil: level-2 module after the pipeline.
         dtype: element type of all fields.
+        steps: applications of `single` that one sweep makes.
+        single: level-2 module of one application, which validation repeats; None where it is `stencil`.
     """
 
     source: ModuleOp | None
     stencil: ModuleOp
     dtype: str
+    steps: int = 1
+    single: ModuleOp | None = None
 
     @staticmethod
-    def of(f: Stencil, dtype: str, pipeline: PassManager | None = None) -> Definition:
+    def of(f: Stencil, dtype: str, pipeline: PassManager | None = None, steps: int = 1) -> Definition:
         """Run the pipeline on a stencil.
+
+        Args:
+            steps: applications that one sweep makes; more than one needs a linear stencil of one field.
 
         Raises:
             StencilError: for an element type that is not supported, or where a pass refuses the stencil.
@@ -41,7 +51,11 @@ class Definition:
         if not isinstance(f, Stencil):
             raise StencilError(f"expected a function under @stencil, got {type(f).__name__}")
         source = f.module(dtype)
-        return Definition(source, lower_to_stencil(source, pipeline), dtype)
+        single = lower_to_stencil(source, pipeline)
+        if steps == 1:
+            return Definition(source, single, dtype)
+        wider = PassManager((ComposeStepsPass(steps), FootprintPass(), RooflinePass())).run(single.clone())
+        return Definition(source, wider, dtype, steps, single)
 
     @cached_property
     def name(self) -> str:
@@ -76,8 +90,7 @@ class Definition:
             offsets = [n.offset for n in nodes if n.field == index] or [(0,) * self.ndim]
             halos.append(
                 tuple(
-                    (max(0, -min(o[a] for o in offsets)), max(0, *(o[a] for o in offsets), 0))
-                    for a in range(self.ndim)
+                    (max(0, -min(o[a] for o in offsets)), max(0, *(o[a] for o in offsets), 0)) for a in range(self.ndim)
                 )
             )
         return tuple(halos)

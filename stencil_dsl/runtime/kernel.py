@@ -29,6 +29,7 @@ def compile(
     schedule: Schedule | None = None,
     toolkit: Toolkit | str | None = None,
     cache: KernelCache | None = None,
+    temporal_steps: int = 1,
 ) -> Kernel:
     """Compile a stencil.
 
@@ -41,13 +42,15 @@ def compile(
         schedule: how to run it; None chooses.
         toolkit: name or Toolkit to compile with; None takes the default one.
         cache: where cubins are kept; None takes the user's.
+        temporal_steps: applications of the stencil that one sweep makes. More than one needs a stencil that is linear
+            in its one field with constant coefficients; the halo grows with it.
 
     Raises:
         FrontendError: where the function is no stencil.
         ScheduleError: where the schedule is not legal.
         ToolchainError: where nothing can be compiled here and the cache has no such kernel.
     """
-    return Kernel(Definition.of(f, dtype), target, shape, schedule, toolkit, cache)
+    return Kernel(Definition.of(f, dtype, steps=temporal_steps), target, shape, schedule, toolkit, cache)
 
 
 def compile_fused(
@@ -85,9 +88,7 @@ class Kernel:
         self.definition, self.target = definition, target
         self.shape = None if shape is None else tuple(int(n) for n in shape)
         if self.shape is not None and (len(self.shape) != definition.ndim or min(self.shape) < 1):
-            raise StencilError(
-                f"{definition.name} needs {definition.ndim} positive extents, got {self.shape}"
-            )
+            raise StencilError(f"{definition.name} needs {definition.ndim} positive extents, got {self.shape}")
         self.toolkit, self.cache, self._asked = toolkit, cache, schedule
         self._forms: dict[tuple[Form, Schedule], tuple[Specialization, list[Entry]]] = {}
         if schedule is not None:
@@ -189,13 +190,9 @@ class Kernel:
                 )
             sample = Layout.padded((1,) * self.definition.ndim, self.halo, self.dtype)
             d = self.definition
-            return dynamic_form(
-                [sample] * len(d.fields), [sample] * len(d.outputs), True, ITEMSIZE[d.dtype], False
-            )
+            return dynamic_form([sample] * len(d.fields), [sample] * len(d.outputs), True, ITEMSIZE[d.dtype], False)
         layout = Layout.padded(self.shape, self.halo, self.dtype)
-        return Form(
-            self.shape, (layout,) * len(self.definition.fields), (layout,) * len(self.definition.outputs)
-        )
+        return Form(self.shape, (layout,) * len(self.definition.fields), (layout,) * len(self.definition.outputs))
 
     def _key(self) -> tuple[Form, Schedule]:
         return self._default_form(), self.schedule
@@ -249,8 +246,7 @@ class Kernel:
         if self.shape is not None and shape != self.shape:
             raise StencilError(f"{self.name} was compiled for an interior of {self.shape}, got {shape}")
         outputs = [
-            read_output(name, a, shape, self.halo, self.dtype)
-            for name, a in zip(d.outputs, arrays[n:], strict=True)
+            read_output(name, a, shape, self.halo, self.dtype) for name, a in zip(d.outputs, arrays[n:], strict=True)
         ]
         if len({a.device for a in (*inputs, *outputs)}) > 1:
             where = {a.name: "host" if a.device is None else f"GPU {a.device}" for a in (*inputs, *outputs)}

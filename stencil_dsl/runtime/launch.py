@@ -55,9 +55,7 @@ class Launch:
         self.kernel = kernel
         self._pack(inputs, outputs, scalars)
 
-    def _pack(
-        self, inputs: Sequence[Argument], outputs: Sequence[Argument], scalars: Sequence[float]
-    ) -> None:
+    def _pack(self, inputs: Sequence[Argument], outputs: Sequence[Argument], scalars: Sequence[float]) -> None:
         size = ITEMSIZE[self.spec.definition.dtype]
         integer = ctypes.c_int64 if self.spec._index_dtype() == "int64" else ctypes.c_int32
         values: list[Any] = []
@@ -120,9 +118,7 @@ class HostLaunch:
         """Run to completion; returns the interpreter's counts."""
         from stencil_dsl.reference.tile_interpreter import run
 
-        return run(
-            self.spec.source, self.spec.definition.name, self.grid, self.args, allow_inplace=self.inplace
-        )
+        return run(self.spec.source, self.spec.definition.name, self.grid, self.args, allow_inplace=self.inplace)
 
 
 def _flat(argument: Argument) -> np.ndarray:

@@ -11,8 +11,8 @@ from typing import Any
 from stencil_dsl.emit.cutile import emit, float_bits
 from stencil_dsl.emit.host import paired
 from stencil_dsl.runtime.definition import Definition
-from stencil_dsl.schedule.layout import ITEMSIZE, LINE_BYTES, Layout, round_up
 from stencil_dsl.schedule.expr import accesses
+from stencil_dsl.schedule.layout import ITEMSIZE, LINE_BYTES, Layout, round_up
 from stencil_dsl.schedule.lower import lower
 from stencil_dsl.schedule.problem import Lowered, Param, Problem, check_grid
 from stencil_dsl.schedule.schedule import Schedule
@@ -49,9 +49,7 @@ def dynamic_form(
         return Layout(ones, layout.origin, extents, strides, int(covered), layout.alignment)
 
     # An output's address is that of its first interior cell.
-    moved = [
-        replace(o, alignment=gcd(o.alignment, o.offset * itemsize), origin=(0,) * o.ndim) for o in outputs
-    ]
+    moved = [replace(o, alignment=gcd(o.alignment, o.offset * itemsize), origin=(0,) * o.ndim) for o in outputs]
     return Form(None, tuple(map(general, inputs)), tuple(map(general, moved)), inplace)
 
 

@@ -17,6 +17,7 @@ PASSES: dict[str, str] = {
     "stencil-cse": "stencil_dsl.transforms.cse:StencilCsePass",
     "stencil-dce": "stencil_dsl.transforms.dce:StencilDcePass",
     "footprint": "stencil_dsl.transforms.footprint:FootprintPass",
+    "compose-steps": "stencil_dsl.transforms.compose_steps:ComposeStepsPass",
     "roofline": "stencil_dsl.transforms.roofline:RooflinePass",
 }
 
