@@ -159,7 +159,7 @@ BODIES = [
     ("return sum(u[i + k, j] for k in u)", "u", "field 'u' is not a sequence", "range(...)"),
     ("return sum(u[i + k, j] for k in range(3) if dt > 0)", "dt > 0", "known at run time only", "where"),
     ("return sum(u[i, j] for k in range(10**6))", "range(10**6)", "1000000 turns", "10000"),
-    ("return sum(u[i, j] for b in range(5000) for a in range(9))", "range(9)", "more than 10000 turns", "unroll less"),
+    ("return sum(u[i, j] for b in range(5000) for a in range(8))", "range(8)", "more than 10000 turns", "unroll less"),
     ("return u[i, j]" + " ** 1.5" * 600, "def f", "nested too deeply", "variables"),
     ("return (u[i + k, j] for k in W)", "(u[i + k, j] for k in W)", "a generator outside", ""),
     ("while dt > 0:\n    pass", "while dt > 0:", "a while loop is not part", "range"),
