@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -51,7 +52,14 @@ def build(
         return entry
     if entry is not None:  # it was made where no nvdisasm was at hand: complete it
         cache.remove(entry)
-        artifact = Artifact(entry.bytecode, entry.cubin, entry.remarks, entry.meta.get("seconds", 0.0))
+        known = entry.meta
+        artifact = Artifact(
+            entry.bytecode,
+            entry.cubin,
+            entry.remarks,
+            known.get("seconds", 0.0),
+            tuple(known.get("warnings", ())),
+        )
     else:
         artifact = compile_source(
             source,
@@ -67,7 +75,10 @@ def build(
         )
     resources, text = examine(artifact.cubin, kit, symbol)
     facts: dict[str, Any] = {"arch": arch, "function": function, "symbol": symbol, "opt_level": opt_level}
-    facts |= {"toolkit": kit.name, "seconds": round(artifact.seconds, 3), **(meta or {})}
+    facts |= {"toolkit": kit.name, "seconds": round(artifact.seconds, 3)}
+    if artifact.warnings:
+        facts["warnings"] = list(artifact.warnings)
+    facts |= meta or {}
     return cache.store(key, kit, artifact, resources, facts, source=source, sass=text)
 
 
@@ -90,11 +101,12 @@ def plan(
     try:
         kit = usable_toolkit(toolkit)
     except ToolchainError as error:
-        entry = cache.lookup(key, toolkit)
+        named = toolkit if toolkit is not None else os.environ.get("STENCIL_DSL_TOOLKIT") or None
+        entry = cache.lookup(key, named)
         if entry is not None:
             return key, None, entry
         request = describe_request(source, function, params, symbol, arch, opt_level)
-        raise _missing(cache, key, request, toolkit, error) from error
+        raise _missing(cache, key, request, named, error) from error
     entry = cache.lookup(key, kit)
     complete = entry is not None and (entry.sass is not None or kit.nvdisasm is None)
     return key, None if complete else kit, entry

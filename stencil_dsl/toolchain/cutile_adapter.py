@@ -13,6 +13,7 @@ import hashlib
 import io
 import linecache
 import threading
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -39,11 +40,12 @@ def to_bytecode(
     arch: str,
     bytecode_version: str,
     versions: dict[str, str] | None = None,
-) -> tuple[bytes, int]:
+) -> tuple[bytes, int, tuple[str, ...]]:
     """Run cuTile's frontend on a kernel given as Python text.
 
     Returns:
-        Tile IR bytecode, and the optimisation level that the kernel's options ask for on `arch`.
+        Tile IR bytecode; the optimisation level that the kernel's options ask for on `arch`; the
+        frontend's warnings (an option that this bytecode version cannot express, and that is ignored).
 
     Raises:
         ToolchainError: cuda.tile is not installed, or it refuses the kernel (its words included).
@@ -67,15 +69,18 @@ def to_bytecode(
                 symbol=symbol,
             )
             buffer = io.BytesIO()
-            export_kernel(
-                kernel,
-                [signature],
-                buffer,
-                gpu_code=arch,
-                output_format="tileir_bytecode",
-                bytecode_version=bytecode_version,
-            )
-            return buffer.getvalue(), _opt_level(kernel, arch)
+            with warnings.catch_warnings(record=True) as noted:
+                warnings.simplefilter("always")
+                export_kernel(
+                    kernel,
+                    [signature],
+                    buffer,
+                    gpu_code=arch,
+                    output_format="tileir_bytecode",
+                    bytecode_version=bytecode_version,
+                )
+            words = dict.fromkeys(str(w.message) for w in noted)
+            return buffer.getvalue(), _opt_level(kernel, arch), tuple(words)
         except Exception as error:
             name = "no such function" if isinstance(error, KeyError) else type(error).__name__
             raise ToolchainError(

@@ -25,12 +25,14 @@ class Artifact:
         cubin: the device binary.
         remarks: tileiras' remarks as YAML; empty where not asked for or not supported (13.2).
         seconds: wall time of both steps.
+        warnings: what the frontend ignored, for example num_worker_warps on 13.2.
     """
 
     bytecode: bytes
     cubin: bytes
     remarks: str
     seconds: float
+    warnings: tuple[str, ...] = ()
 
 
 def compile_source(
@@ -63,7 +65,7 @@ def compile_source(
             return code) tileiras fails or runs out of time.
     """
     start = time.perf_counter()
-    bytecode, own_level = cutile_adapter.to_bytecode(
+    bytecode, own_level, warned = cutile_adapter.to_bytecode(
         source,
         function,
         params,
@@ -81,7 +83,7 @@ def compile_source(
         timeout=timeout,
         temporary=temporary,
     )
-    return Artifact(bytecode, cubin, notes, time.perf_counter() - start)
+    return Artifact(bytecode, cubin, notes, time.perf_counter() - start, warned)
 
 
 def assemble(

@@ -2,7 +2,7 @@
 
 A backward branch alone does not make a loop: the compiler moves unlikely code behind the end of a
 kernel and branches back from there. A loop is a back edge whose target dominates it; its body is every
-block that reaches the edge without passing the target.
+block that reaches the edge without passing the target. Subroutines called from a loop are not part of it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ def find_loops(code: list[Instruction]) -> list[Loop]:
     blocks = _blocks(code)
     if not blocks:
         return []
-    follows = [_successors(block, blocks, n) for n, block in enumerate(blocks)]
+    heads = {block[0].address: n for n, block in enumerate(blocks)}
+    follows = [_successors(block, n, heads) for n, block in enumerate(blocks)]
     dominators = _dominators(follows)
     bodies: dict[int, set[int]] = {}
     before: list[list[int]] = [[] for _ in blocks]
@@ -63,14 +64,15 @@ def _blocks(code: list[Instruction]) -> list[list[Instruction]]:
     return blocks
 
 
-def _successors(block: list[Instruction], blocks: list[list[Instruction]], n: int) -> list[int]:
+def _successors(block: list[Instruction], n: int, heads: dict[int, int]) -> list[int]:
+    """Blocks that may run after block `n`; `heads` gives the block that starts at an address."""
     last = block[-1]
     follows = []
     falls_through = last.conditional or (last.base != "BRA" and last.base not in _ENDS)
-    if falls_through and n + 1 < len(blocks):
+    if falls_through and n + 1 < len(heads):
         follows.append(n + 1)
-    if last.base == "BRA" and last.target is not None:
-        follows += [k for k, other in enumerate(blocks) if other[0].address == last.target]
+    if last.base == "BRA" and last.target in heads:
+        follows.append(heads[last.target])
     return follows
 
 

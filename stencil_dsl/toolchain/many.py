@@ -114,7 +114,8 @@ def _plan(request: BuildRequest, cache: KernelCache) -> tuple[str, Toolkit | Non
 
 def _run(groups, requests, jobs, cache, grace):
     """Yield (numbers, result) per group of equal requests, as they end."""
-    count = max(1, min(jobs or len(os.sched_getaffinity(0)), len(groups)))
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    count = max(1, min(jobs or usable, len(groups)))
     with work_folder() as folder:
         pool = _Pool(cache, folder, grace)
         threads = ThreadPoolExecutor(count)

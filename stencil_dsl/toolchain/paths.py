@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 APP = "stencil-dsl"
-TEMP_PREFIX = "stencil-dsl-"
+TEMP_PREFIX = "stencil-dsl-work-"
 _STALE_SECONDS = 24 * 3600.0
 _swept: set[str] = set()
 
@@ -57,7 +57,7 @@ def remove_stale(folder: Path, pattern: str, seconds: float = _STALE_SECONDS) ->
             info = path.stat()
         except OSError:
             continue
-        if info.st_mtime < limit and (not hasattr(os, "getuid") or info.st_uid == os.getuid()):
+        if info.st_mtime < limit and info.st_uid == os.getuid():
             shutil.rmtree(path, ignore_errors=True)
             removed += 1
     return removed
