@@ -18,6 +18,7 @@ from stencil_dsl.schedule.shifted import uncovered
 if TYPE_CHECKING:
     from stencil_dsl.frontend.stencil import Stencil
     from stencil_dsl.runtime.validate import Validation
+    from stencil_dsl.schedule.problem import Lowered
     from stencil_dsl.toolchain import Entry, KernelCache, Resources, Toolkit
 
 
@@ -134,6 +135,11 @@ class Kernel:
         if level == "tile":
             return str(self._specialization().lowered.module)
         raise StencilError(f"levels are 'source', 'stencil' and 'tile', got {level!r}")
+
+    @property
+    def lowered(self) -> Lowered:
+        """The level-3 module with the launch geometry."""
+        return self._specialization().lowered
 
     @property
     def source(self) -> str:
