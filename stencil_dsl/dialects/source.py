@@ -90,9 +90,7 @@ class StencilOp(Placed):
         self.verify_place()
         arguments, split = self.body.block.args, len(self.fields)
         if len(arguments) != split + len(self.scalars):
-            raise VerifyException(
-                f"{len(arguments)} arguments for {split} fields and {len(self.scalars)} scalars"
-            )
+            raise VerifyException(f"{len(arguments)} arguments for {split} fields and {len(self.scalars)} scalars")
         names = [n.data for n in (*self.fields, *self.scalars, *self.indices)]
         if len(set(names)) != len(names):
             raise VerifyException("names of fields, scalars and indices must differ")
@@ -101,9 +99,7 @@ class StencilOp(Placed):
         elements: set[Attribute] = set()
         for argument in arguments[:split]:
             if not isinstance(argument.type, FieldType) or argument.type.ndim.data != len(self.indices):
-                raise VerifyException(
-                    f"a field over {len(self.indices)} indices cannot be of type {argument.type}"
-                )
+                raise VerifyException(f"a field over {len(self.indices)} indices cannot be of type {argument.type}")
             elements.add(argument.type.element_type)
         elements |= {argument.type for argument in arguments[split:]}
         results = self.body.block.last_op
@@ -144,9 +140,7 @@ class StencilOp(Placed):
         names: dict[str, Sequence[str]] = {key: [] for key in NAME_LISTS}
         for word, key in _WORDS.items():
             if parser.parse_optional_keyword(word):
-                names[key] = parser.parse_comma_separated_list(
-                    parser.Delimiter.SQUARE, parser.parse_str_literal
-                )
+                names[key] = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_str_literal)
         at = parser.parse_str_literal() if parser.parse_optional_keyword("at") else None
         attributes = parser.parse_optional_attr_dict() if parser.parse_optional_keyword("attributes") else {}
         op = cls(name, names, parser.parse_region(arguments), at)

@@ -131,9 +131,7 @@ class AccessOp(Placed):
         self.verify_place()
         assert isinstance(self.field.type, FieldType)
         if len(self.offsets) != self.field.type.ndim.data:
-            raise VerifyException(
-                f"{len(self.offsets)} offsets into a field of {self.field.type.ndim.data} dimensions"
-            )
+            raise VerifyException(f"{len(self.offsets)} offsets into a field of {self.field.type.ndim.data} dimensions")
         if self.result.type != self.field.type.element_type:
             raise VerifyException(f"the field holds {self.field.type.element_type}, not {self.result.type}")
 
@@ -290,9 +288,7 @@ class SelectOp(Placed):
     assembly_format = "$condition `,` $lhs `,` $rhs (`at` $at^)? attr-dict `:` type($lhs)"
 
     def __init__(self, condition: SSAValue, lhs: SSAValue, rhs: SSAValue, at: str | None = None) -> None:
-        super().__init__(
-            operands=[condition, lhs, rhs], properties={"at": place(at)}, result_types=[lhs.type]
-        )
+        super().__init__(operands=[condition, lhs, rhs], properties={"at": place(at)}, result_types=[lhs.type])
 
     def verify_(self) -> None:
         self.verify_place()

@@ -58,14 +58,7 @@ def test_star_of_radius_four_in_three_lines() -> None:
 def axes_of(u, i, j, k):
     return sum(
         WEIGHTS[r]
-        * (
-            u[i - r, j, k]
-            + u[i + r, j, k]
-            + u[i, j - r, k]
-            + u[i, j + r, k]
-            + u[i, j, k - r]
-            + u[i, j, k + r]
-        )
+        * (u[i - r, j, k] + u[i + r, j, k] + u[i, j - r, k] + u[i, j + r, k] + u[i, j, k - r] + u[i, j, k + r])
         for r in range(1, 5)
     )
 

@@ -235,7 +235,5 @@ def test_reading_a_stencil_loads_no_compiler() -> None:
         stencil(names["f"])
         print(sorted({name.partition(".")[0] for name in sys.modules} & {"xdsl", "numpy", "cuda", "cupy"}))
     """
-    result = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True
-    )
+    result = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"

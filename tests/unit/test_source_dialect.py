@@ -55,9 +55,7 @@ def test_constants_survive_their_text(value: float, dtype: str) -> None:
                 return
     f = read("def f(u, i): return u[i] + C", C=value)
     want = value if dtype == "float64" else float(np.float32(value))
-    found = [
-        op.value.value.data for op in reparse(f.module(dtype)).walk() if isinstance(op, source.ConstantOp)
-    ]
+    found = [op.value.value.data for op in reparse(f.module(dtype)).walk() if isinstance(op, source.ConstantOp)]
     assert [(v, np.signbit(v)) for v in found] == [(want, np.signbit(want))]
 
 
