@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IntegerAttr
-from xdsl.ir import Block, Operation, OpResult, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from stencil_dsl.dialects import tile
 from stencil_dsl.emit.names import Namer
@@ -66,6 +66,8 @@ class Emitter:
         self.problem, self.schedule, self.lowered = problem, schedule, lowered
         self.names = Namer()
         self.inlined: dict[SSAValue, Text] = {}
+        # Tiles of one repeated value are emitted with extents of 1 and stretched where the shape matters.
+        self.thin: set[SSAValue] = set()
         self.lines: list[str] = []
         self.depth = 1
         self.int_type = "ct.int64" if problem.dtype == "float64" else "ct.int32"
@@ -77,6 +79,12 @@ class Emitter:
 
     def ref(self, value: SSAValue) -> str:
         return self.text(value).text
+
+    def full(self, value: SSAValue) -> str:
+        """A tile of all its extents, for operations that do not stretch their operands."""
+        if value not in self.thin:
+            return self.ref(value)
+        return f"ct.broadcast_to({self.ref(value)}, {self.shape(value)})"
 
     def index_tuple(self, values) -> str:
         items = [self.ref(v) for v in values]
@@ -109,7 +117,7 @@ class Emitter:
         elif isinstance(op, tile.StoreOp):
             check = "" if op.checked.value.data else ", check_bounds=False"
             index = self.index_tuple(op.index)
-            self.line(f"ct.store({self.ref(op.array)}, {index}, {self.ref(op.tile)}{check}, allow_tma=False)")
+            self.line(f"ct.store({self.ref(op.array)}, {index}, {self.full(op.tile)}{check}, allow_tma=False)")
         elif isinstance(op, scf.ForOp):
             self.loop(op)
         elif isinstance(op, scf.YieldOp):
@@ -139,24 +147,28 @@ class Emitter:
             case tile.LoadOp():
                 return self.load(op), "t_" + self.ref(op.array), False
             case tile.ConstantOp():
+                self.thin.add(op.result)
                 return self.constant(op)
             case tile.SplatOp():
+                self.thin.add(op.result)
                 return self.splat(op), "s", False
             case tile.MapOp():
+                if all(a in self.thin for a in op.args):
+                    self.thin.add(op.result)
                 return self.map(op), "v", True
             case tile.ExtractOp():
                 index = ", ".join(str(i) for i in op.index.get_values())
                 text = f"ct.extract({self.ref(op.tile)}, ({index}), {self.shape(op.result)})"
                 return Text(text), self.ref(op.tile) + "_" + index[-1], False
             case tile.CatOp():
-                text = f"ct.cat(({self.ref(op.lhs)}, {self.ref(op.rhs)}), {op.axis.value.data})"
+                text = f"ct.cat(({self.full(op.lhs)}, {self.full(op.rhs)}), {op.axis.value.data})"
                 return Text(text), "pair", True
             case tile.ReshapeOp():
                 return Text(f"ct.reshape({self.ref(op.tile)}, {self.shape(op.result)})"), "row", True
         raise NotImplementedError(op.name)
 
     @staticmethod
-    def shape(value: OpResult) -> str:
+    def shape(value: SSAValue) -> str:
         assert isinstance(value.type, tile.TileType)
         return str(value.type.extents)
 

@@ -115,6 +115,9 @@ class _Planner:
         # A reader of the same plane first, then what had to wait for others.
         parts += [self._scaled(c, self.final(a)) for c, a in mixed]
         parts += [Final("node", node=self._uniform(c)) for c, a in terms if a is None]
+        if not parts:
+            # Every term cancelled.
+            return Final("node", node=self.graph.const(0.0))
         total = parts[0]
         for part in parts[1:]:
             total = Final("add", (total, part))
