@@ -145,11 +145,7 @@ def d(f, axis, i, j, k):
 def d_product(f, q, axis, i, j, k):
     """Derivative of f q."""
     return axis[0] * sum(
-        w
-        * (
-            at(f, r, axis, i, j, k) * at(q, r, axis, i, j, k)
-            - at(f, -r, axis, i, j, k) * at(q, -r, axis, i, j, k)
-        )
+        w * (at(f, r, axis, i, j, k) * at(q, r, axis, i, j, k) - at(f, -r, axis, i, j, k) * at(q, -r, axis, i, j, k))
         for r, w in CNS
     )
 
@@ -174,10 +170,7 @@ def d_energy(e, p, q, axis, i, j, k):
         * (
             at(e, r, axis, i, j, k) * at(q, r, axis, i, j, k)
             - at(e, -r, axis, i, j, k) * at(q, -r, axis, i, j, k)
-            + (
-                at(p, r, axis, i, j, k) * at(q, r, axis, i, j, k)
-                - at(p, -r, axis, i, j, k) * at(q, -r, axis, i, j, k)
-            )
+            + (at(p, r, axis, i, j, k) * at(q, r, axis, i, j, k) - at(p, -r, axis, i, j, k) * at(q, -r, axis, i, j, k))
         )
         for r, w in CNS
     )
@@ -189,7 +182,5 @@ def cns(c1, c2, c3, c4, q1, q2, q3, q4, i, j, k):
     mx = -(d_momentum(c1, q1, q4, X, i, j, k) + d_product(c1, q2, Y, i, j, k) + d_product(c1, q3, Z, i, j, k))
     my = -(d_product(c2, q1, X, i, j, k) + d_momentum(c2, q2, q4, Y, i, j, k) + d_product(c2, q3, Z, i, j, k))
     mz = -(d_product(c3, q1, X, i, j, k) + d_product(c3, q2, Y, i, j, k) + d_momentum(c3, q3, q4, Z, i, j, k))
-    ene = -(
-        d_energy(c4, q4, q1, X, i, j, k) + d_energy(c4, q4, q2, Y, i, j, k) + d_energy(c4, q4, q3, Z, i, j, k)
-    )
+    ene = -(d_energy(c4, q4, q1, X, i, j, k) + d_energy(c4, q4, q2, Y, i, j, k) + d_energy(c4, q4, q3, Z, i, j, k))
     return rho, mx, my, mz, ene

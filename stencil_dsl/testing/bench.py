@@ -43,9 +43,7 @@ class Bench:
         lo = tuple(lo) if lo is not None else (0,) * len(self.question.shape)
         shape = tuple(shape) if shape is not None else self.question.shape
         source = self.question.inputs[name]
-        return self.shared(
-            ("input", name, lo, shape), lambda: self.xp.ascontiguousarray(source(lo, shape, self.xp))
-        )
+        return self.shared(("input", name, lo, shape), lambda: self.xp.ascontiguousarray(source(lo, shape, self.xp)))
 
     def output(self, k: int = 0, shape: Sequence[int] | None = None, dtype: str | None = None) -> Any:
         """A device array for output k."""
@@ -70,15 +68,11 @@ def check_values(device: Device, question: Question, prepared: Prepared) -> dict
     worst, where = compare(question, lambda k, lo, shape: _read(device, prepared, k, lo, shape))
     if not problem and not worst <= question.tolerance:
         problem = f"relative error {worst:.3g} at {where} exceeds {question.tolerance:.3g}"
-    how = (
-        "device, whole" if len(boxes(question.shape)) == 1 else f"device, {len(boxes(question.shape))} boxes"
-    )
+    how = "device, whole" if len(boxes(question.shape)) == 1 else f"device, {len(boxes(question.shape))} boxes"
     return {"ok": not problem, "max_rel_err": worst, "how": how, "why": problem}
 
 
-def compare(
-    question: Question, read: Callable[[int, tuple[int, ...], tuple[int, ...]], Any]
-) -> tuple[float, str]:
+def compare(question: Question, read: Callable[[int, tuple[int, ...], tuple[int, ...]], Any]) -> tuple[float, str]:
     """(largest relative error, where) of read(k, lo, shape) against the reference; NaN counts as infinite."""
     import numpy as np
 
@@ -112,10 +106,7 @@ def boxes(shape: tuple[int, ...]) -> list[tuple[tuple[int, ...], tuple[int, ...]
     edge = tuple(min(_BOX, extent) for extent in shape)
     corners = product(*({0, extent - e} for extent, e in zip(shape, edge, strict=True)))
     inner = [
-        tuple(
-            min(extent - e, max(0, int(extent * part) - e // 2))
-            for extent, e in zip(shape, edge, strict=True)
-        )
+        tuple(min(extent - e, max(0, int(extent * part) - e // 2)) for extent, e in zip(shape, edge, strict=True))
         for part in (0.5, 0.317, 0.731)
     ]
     return [(lo, edge) for lo in dict.fromkeys([*sorted(corners), *inner])]

@@ -153,9 +153,7 @@ class CupyDevice:
         return _launcher(function)
 
     def load_cuda(self, source: str, name: str, options: tuple[str, ...]) -> Callable[..., None]:
-        module = self.xp.RawModule(
-            code=source, options=options, name_expressions=(name,) if "<" in name else None
-        )
+        module = self.xp.RawModule(code=source, options=options, name_expressions=(name,) if "<" in name else None)
         return _launcher(module.get_function(name))
 
     def launch(self, enqueue: Callable[[Any], None]) -> None:
@@ -226,9 +224,7 @@ def _repeat(enqueue: Callable[[Any], None], stream: Any, times: int) -> Callable
 
 
 def _launcher(function: Any) -> Callable[..., None]:
-    def launch(
-        grid: tuple[int, ...], block: tuple[int, ...], args: tuple[Any, ...], stream: Any = None
-    ) -> None:
+    def launch(grid: tuple[int, ...], block: tuple[int, ...], args: tuple[Any, ...], stream: Any = None) -> None:
         function(grid, block, args, stream=stream)
 
     return launch
@@ -289,9 +285,7 @@ def _physical_number(number: int) -> int | Any:
     """NVML counts all cards; CUDA counts those CUDA_VISIBLE_DEVICES leaves."""
     import os
 
-    visible = [
-        entry.strip() for entry in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if entry.strip()
-    ]
+    visible = [entry.strip() for entry in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if entry.strip()]
     if visible and number < len(visible) and visible[number].isdigit():
         return int(visible[number])
     return number

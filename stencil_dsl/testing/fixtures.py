@@ -63,9 +63,7 @@ def result(request: pytest.FixtureRequest, arch: str, toolkit: str | None) -> Re
 
 
 @pytest.fixture
-def answers(
-    request: pytest.FixtureRequest, arch: str, toolkit: str | None
-) -> Callable[..., dict[str, Result]]:
+def answers(request: pytest.FixtureRequest, arch: str, toolkit: str | None) -> Callable[..., dict[str, Result]]:
     """``answers(function, **arguments)``: results of every variant of a question, by id."""
 
     def all_of(function: Callable[..., Question], **arguments: Any) -> dict[str, Result]:
@@ -111,6 +109,4 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 def _simple(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters as JSON and xdist can carry them."""
-    return {
-        k: v if isinstance(v, (str, int, float, bool, type(None))) else str(v) for k, v in parameters.items()
-    }
+    return {k: v if isinstance(v, (str, int, float, bool, type(None))) else str(v) for k, v in parameters.items()}

@@ -40,11 +40,7 @@ def tool_set_key(tool_set: Mapping[str, str]) -> str:
 def golden_path(root: Path, record: Mapping[str, Any]) -> Path:
     """Where the golden facts of a record's module, architecture and tool set lie."""
     module = root / record["module"]
-    return (
-        module.parent
-        / "golden"
-        / f"{module.stem}-{record['arch']}-{tool_set_key(record['facts']['tool_set'])}.json"
-    )
+    return module.parent / "golden" / f"{module.stem}-{record['arch']}-{tool_set_key(record['facts']['tool_set'])}.json"
 
 
 def entry_name(record: Mapping[str, Any]) -> str:
@@ -77,9 +73,7 @@ def differences(golden: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[list
 def _class_changes(old: Mapping[str, int], new: Mapping[str, int]) -> list[str]:
     names = sorted(set(old) | set(new))
     return [
-        f"{name} {old.get(name, 0)} -> {new.get(name, 0)}"
-        for name in names
-        if old.get(name, 0) != new.get(name, 0)
+        f"{name} {old.get(name, 0)} -> {new.get(name, 0)}" for name in names if old.get(name, 0) != new.get(name, 0)
     ]
 
 

@@ -41,12 +41,8 @@ def asks(function: Callable[..., Question], **fixed: Any) -> pytest.MarkDecorato
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line(
-        "markers", "question(function): the test measures a variant of this question (use `asks`)"
-    )
-    config.addinivalue_line(
-        "markers", "gpu: needs a device: skipped without --gpu, fails with --gpu where none is"
-    )
+    config.addinivalue_line("markers", "question(function): the test measures a variant of this question (use `asks`)")
+    config.addinivalue_line("markers", "gpu: needs a device: skipped without --gpu, fails with --gpu where none is")
 
 
 @pytest.hookimpl(trylast=True)
@@ -68,9 +64,7 @@ def _parametrized(metafunc: pytest.Metafunc) -> set[str]:
     names: set[str] = set()
     for mark in metafunc.definition.iter_markers("parametrize"):
         given = mark.args[0] if mark.args else mark.kwargs.get("argnames", ())
-        names.update(part.strip() for part in given.split(",")) if isinstance(given, str) else names.update(
-            given
-        )
+        names.update(part.strip() for part in given.split(",")) if isinstance(given, str) else names.update(given)
     return names
 
 
@@ -121,6 +115,4 @@ def _contiguous(items: list[pytest.Item]) -> None:
     for place, item in enumerate(items):
         key = item.stash[MEMBER].question.key if MEMBER in item.stash else None
         places.append(place if key is None else first.setdefault(key, place))
-    items[:] = [
-        item for _, _, item in sorted(zip(places, range(len(items)), items, strict=True), key=lambda t: t[:2])
-    ]
+    items[:] = [item for _, _, item in sorted(zip(places, range(len(items)), items, strict=True), key=lambda t: t[:2])]

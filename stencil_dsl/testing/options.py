@@ -31,17 +31,11 @@ def add(parser: pytest.Parser) -> None:
         metavar="VERSION",
         help="compile with this toolkit; may be given several times",
     )
-    group.addoption(
-        "--rounds", type=int, default=MIN_ROUNDS, metavar="R", help=f"timing rounds, at least {MIN_ROUNDS}"
-    )
-    group.addoption(
-        "--results", metavar="DIR", help="folder for records (default: results/ under the root folder)"
-    )
+    group.addoption("--rounds", type=int, default=MIN_ROUNDS, metavar="R", help=f"timing rounds, at least {MIN_ROUNDS}")
+    group.addoption("--results", metavar="DIR", help="folder for records (default: results/ under the root folder)")
     group.addoption("--golden", action="store_true", help="compare compile-time facts with the golden files")
     group.addoption("--update-golden", action="store_true", help="write the golden files of this tool set")
-    group.addoption(
-        "--dump", metavar="DIR", help="write source, Tile IR, SASS and remarks of every variant to DIR"
-    )
+    group.addoption("--dump", metavar="DIR", help="write source, Tile IR, SASS and remarks of every variant to DIR")
 
 
 def check(config: pytest.Config) -> None:

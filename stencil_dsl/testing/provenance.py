@@ -54,9 +54,7 @@ def versions() -> dict[str, str]:
     return found
 
 
-def provenance(
-    root: Path, argv: tuple[str, ...], rounds: int, device: Mapping[str, Any] | None
-) -> dict[str, Any]:
+def provenance(root: Path, argv: tuple[str, ...], rounds: int, device: Mapping[str, Any] | None) -> dict[str, Any]:
     """The first line of a record file, except for the time."""
     return {
         "kind": "provenance",
@@ -78,9 +76,7 @@ def resume_key(facts: Mapping[str, Any]) -> str:
 
 def _git(root: Path, *arguments: str) -> str:
     try:
-        done = subprocess.run(
-            ["git", *arguments], cwd=root, capture_output=True, text=True, timeout=20, check=False
-        )
+        done = subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, timeout=20, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout.strip() if done.returncode == 0 else ""

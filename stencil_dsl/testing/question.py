@@ -111,6 +111,4 @@ class Question:
         for candidate in self.variants:
             if candidate.id == name:
                 return candidate
-        raise KeyError(
-            f"question {self.id!r} has no variant {name!r}; it has {[v.id for v in self.variants]}"
-        )
+        raise KeyError(f"question {self.id!r} has no variant {name!r}; it has {[v.id for v in self.variants]}")

@@ -61,9 +61,7 @@ def refer(function: Callable[..., Question], parameters: Mapping[str, Any]) -> Q
     Raises TypeError for functions that another process cannot find, and for missing parameters.
     """
     if "." in function.__qualname__:
-        raise TypeError(
-            f"{function.__qualname__}: a question's function must be at the top level of its module"
-        )
+        raise TypeError(f"{function.__qualname__}: a question's function must be at the top level of its module")
     arguments = []
     for name, parameter in inspect.signature(function).parameters.items():
         if name in parameters:

@@ -34,9 +34,7 @@ class Result:
         time: interval of milliseconds per launch, or None.
     """
 
-    def __init__(
-        self, question: Question, variant: str, target: Target, group: str, found: dict[str, Any]
-    ) -> None:
+    def __init__(self, question: Question, variant: str, target: Target, group: str, found: dict[str, Any]) -> None:
         self.question, self.variant, self.target, self.group = question, variant, target, group
         self._found = found
         self.facts: dict[str, Any] = found.get("facts") or {}
@@ -90,11 +88,7 @@ class Measurements:
         self._timed: dict[tuple[str, str], dict[str, Any]] = {}
         self._worker: Worker | None = None
         self._earlier = resumable(config)
-        self._info = (
-            describe(self._settings.device_class, self._settings.device_number)
-            if self._settings.gpu
-            else None
-        )
+        self._info = describe(self._settings.device_class, self._settings.device_number) if self._settings.gpu else None
 
     def question(self, reference: QuestionRef) -> Question:
         """The question of a reference, made once."""
@@ -141,9 +135,7 @@ class Measurements:
         if key not in self._compiled:
             try:
                 self._compiled[key] = {"facts": question.variant(name).compile_facts(target)}
-            except (
-                Exception
-            ) as error:  # one variant that does not compile is a result, not the end of the run
+            except Exception as error:  # one variant that does not compile is a result, not the end of the run
                 self._compiled[key] = {"failure": _reason(error)}
         return self._compiled[key]
 
@@ -152,11 +144,7 @@ class Measurements:
     ) -> dict[str, Any]:
         if "checked" not in self._compiled[(reference.key, name, target)]:
             earlier = self._earlier.get((reference.key, name, target.arch, target.toolkit), {})
-            if (
-                earlier.get("values")
-                and earlier.get("facts") == found.get("facts")
-                and not earlier.get("samples")
-            ):
+            if earlier.get("values") and earlier.get("facts") == found.get("facts") and not earlier.get("samples"):
                 checked: dict[str, Any] = {"values": earlier["values"]}
             else:
                 try:
@@ -177,9 +165,7 @@ class Measurements:
         own = member_name(name, target.toolkit)
         if (reference.key, own) not in self._timed:
             wanted = dict.fromkeys(
-                m
-                for m in members
-                if "failure" not in self._facts(reference, question, m[0], Target(target.arch, m[1]))
+                m for m in members if "failure" not in self._facts(reference, question, m[0], Target(target.arch, m[1]))
             )
             outcomes = self._earlier_group(reference, list(wanted), target.arch)
             if outcomes is None:
@@ -192,17 +178,11 @@ class Measurements:
     ) -> dict[str, Any] | None:
         """What a killed run had measured of this group, if it had all members and measured them together."""
         rows = {member_name(*m): self._earlier.get((reference.key, m[0], arch, m[1])) for m in members}
-        timed = [
-            row for row in rows.values() if row is not None and (row.get("samples") or row.get("failure"))
-        ]
+        timed = [row for row in rows.values() if row is not None and (row.get("samples") or row.get("failure"))]
         if len(timed) < len(rows) or len({row["run"] for row in timed if row.get("samples")}) > 1:
             return None
         keep = ("failure", "values", "samples", "run", "l2", "dropped", "throttled")
-        return {
-            name: {k: row[k] for k in keep if k in row} | {"resumed": True}
-            for name, row in rows.items()
-            if row
-        }
+        return {name: {k: row[k] for k in keep if k in row} | {"resumed": True} for name, row in rows.items() if row}
 
     def _measure(self, task: Task) -> dict[str, dict[str, Any]]:
         if self._worker is None:

@@ -75,9 +75,7 @@ def sweep_question(
     )
 
 
-def maker(
-    stencil: Stencil, shape: Sequence[int], schedule: Schedule | None, dtype: str
-) -> Callable[[Target], Kernel]:
+def maker(stencil: Stencil, shape: Sequence[int], schedule: Schedule | None, dtype: str) -> Callable[[Target], Kernel]:
     """A function that compiles the stencil for a target, once each."""
     kernels: dict[Target, Kernel] = {}
 
@@ -93,9 +91,7 @@ def maker(
     return make
 
 
-def reference(
-    definition: Definition, inputs: Mapping[str, Source], scalars: Mapping[str, float]
-) -> Reference:
+def reference(definition: Definition, inputs: Mapping[str, Source], scalars: Mapping[str, float]) -> Reference:
     """The NumPy meaning of the stencil on any box of the interior."""
 
     def expected(lo: tuple[int, ...], shape: tuple[int, ...]) -> Sequence[np.ndarray]:

@@ -23,9 +23,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     from stencil_dsl.testing.provenance import versions
 
     known = versions()
-    tools = ", ".join(
-        f"{name} {known[name]}" for name in ("cuda_tile", "tileiras", "nvvm", "ptxas") if name in known
-    )
+    tools = ", ".join(f"{name} {known[name]}" for name in ("cuda_tile", "tileiras", "nvvm", "ptxas") if name in known)
     lines = [f"stencil: arch {' '.join(chosen.archs)}; {tools or 'no toolkit wheels'}"]
     if chosen.toolkits != (None,):
         lines[0] += f"; toolkits {' '.join(map(str, chosen.toolkits))}"
@@ -34,9 +32,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 
         info = describe(chosen.device_class, chosen.device_number)
         lines.append(
-            f"stencil: {info.name}, driver {info.driver}"
-            if info
-            else "stencil: --gpu, but no device can be used"
+            f"stencil: {info.name}, driver {info.driver}" if info else "stencil: --gpu, but no device can be used"
         )
     recorder = recorder_of(config)
     if recorder and recorder.resumed_from:
@@ -96,9 +92,7 @@ def table(rows: list[dict[str, Any]]) -> list[str]:
     widths = [max(len(line[i]) for line in grid) for i in range(len(names))]
     left = {"question", "variant", "arch", "verdict", "failure"}
     return [
-        "  ".join(
-            t.ljust(w) if n in left else t.rjust(w) for t, w, n in zip(line, widths, names, strict=True)
-        ).rstrip()
+        "  ".join(t.ljust(w) if n in left else t.rjust(w) for t, w, n in zip(line, widths, names, strict=True)).rstrip()
         for line in grid
     ]
 

@@ -138,11 +138,7 @@ class TileVariant(Variant):
 
     def artefacts(self, target: Target) -> dict[str, str]:
         entry = self.build(target)
-        return {
-            name: text
-            for name, text in {"kernel.py": entry.source, "kernel.sass": entry.sass}.items()
-            if text
-        }
+        return {name: text for name, text in {"kernel.py": entry.source, "kernel.sass": entry.sass}.items() if text}
 
     def prepare(self, bench: Bench) -> Prepared:
         import numpy as np
@@ -181,9 +177,7 @@ class CudaVariant(Variant):
     kernel: str
     bind: Callable[[Bench], tuple[tuple[int, ...], tuple[int, ...], Sequence[Any], Sequence[Any]]]
     options: tuple[str, ...] = ("-std=c++17",)
-    read: Callable[[Bench, Sequence[Any]], Callable[[int, tuple[int, ...], tuple[int, ...]], Any]] | None = (
-        None
-    )
+    read: Callable[[Bench, Sequence[Any]], Callable[[int, tuple[int, ...], tuple[int, ...]], Any]] | None = None
 
     def artefacts(self, target: Target) -> dict[str, str]:
         return {"kernel.cu": self.source}

@@ -64,9 +64,7 @@ class Worker:
         left = list(task.members)
         while left:
             try:
-                outcomes.update(
-                    self._attempt(Task(task.question, tuple(left), task.arch, task.rounds), progress)
-                )
+                outcomes.update(self._attempt(Task(task.question, tuple(left), task.arch, task.rounds), progress))
                 break
             except Fault as fault:
                 self.stop()
@@ -103,9 +101,7 @@ class Worker:
         if self._pipe is None:
             context = multiprocessing.get_context("spawn")
             self._pipe, theirs = context.Pipe()
-            self._process = context.Process(
-                target=_serve, args=(theirs, self._spec, self._number), daemon=True
-            )
+            self._process = context.Process(target=_serve, args=(theirs, self._spec, self._number), daemon=True)
             self._process.start()
             theirs.close()
         return self._pipe
@@ -149,9 +145,7 @@ def _serve(pipe: Connection, device_spec: str, number: int) -> None:
             return
 
 
-def measure_group(
-    device: Any, task: Task, announce: Callable[[str, str, float], None]
-) -> dict[str, dict[str, Any]]:
+def measure_group(device: Any, task: Task, announce: Callable[[str, str, float], None]) -> dict[str, dict[str, Any]]:
     """Checks every member's values, then times those that are right, interleaved."""
     from stencil_dsl.testing.bench import Bench, check_values
     from stencil_dsl.testing.sampling import sample
@@ -165,9 +159,7 @@ def measure_group(
         name = member_name(variant, toolkit)
         announce(name, "check", limit)
         try:
-            prepared = question.variant(variant).prepare(
-                Bench(device, question, Target(task.arch, toolkit), shared)
-            )
+            prepared = question.variant(variant).prepare(Bench(device, question, Target(task.arch, toolkit), shared))
             values = check_values(device, question, prepared)
         except Exception as error:
             device.synchronize()  # raises when the context is gone: then the whole process is replaced

@@ -108,9 +108,7 @@ class Bed:
         monkeypatch.setenv("FAKE_DEVICE_LOG", str(self.log))
         monkeypatch.syspath_prepend(str(self.path))
 
-    def module(
-        self, *variants: str, name: str = "test_doubling", questions: str = QUESTIONS, test: str = TEST
-    ) -> None:
+    def module(self, *variants: str, name: str = "test_doubling", questions: str = QUESTIONS, test: str = TEST) -> None:
         (self.path / f"{name}.py").write_text(questions + test.format(variants=list(variants)))
 
     def run(self, *arguments: str) -> pytest.RunResult:

@@ -120,9 +120,7 @@ def test_gpu_without_a_device_is_a_failure(bed):
         def pytest_stencil_device(config):
             return "fake_device:Nothing"
         """)
-    (bed.path / "test_marked.py").write_text(
-        "import pytest\n\n@pytest.mark.gpu\ndef test_on_device():\n    pass\n"
-    )
+    (bed.path / "test_marked.py").write_text("import pytest\n\n@pytest.mark.gpu\ndef test_on_device():\n    pass\n")
     done = bed.run("--gpu", "-k", "8 or on_device")
     done.assert_outcomes(failed=1, errors=1)
     done.stdout.fnmatch_lines(["*--gpu was given and device 0 cannot be used*"])
@@ -186,9 +184,7 @@ def test_samples_are_replayed_into_pytest_benchmark(bed):
     bed.module("fast", "copy")
     done = bed.run("--gpu", "-k", "8", "--benchmark-json", "b.json")
     done.assert_outcomes(passed=2)
-    benchmarks = {
-        b["params"]["variant"]: b for b in json.loads((bed.path / "b.json").read_text())["benchmarks"]
-    }
+    benchmarks = {b["params"]["variant"]: b for b in json.loads((bed.path / "b.json").read_text())["benchmarks"]}
     stats = benchmarks["fast"]["stats"]
     assert stats["rounds"] == 9
     measured = sorted(sample["ms"] / 1e3 for sample in bed.rows()[0]["samples"])

@@ -1,0 +1,1 @@
+"""Executable claims: one module a question, its docstring the claim, its variants side by side."""

@@ -1,0 +1,146 @@
+"""Figures of the nine-row table. The same records give the same bytes (with one version of matplotlib)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from repro.rows import ROWS, SIZES
+from repro.tables import Table, of_question, paper_figures, ratio
+from stencil_dsl.testing import stats
+from stencil_dsl.testing.sampling import used_times
+
+_STYLE = Path(__file__).with_name("report.mplstyle")
+_BLUE, _ORANGE, _GREY = "#0072B2", "#D55E00", "0.45"
+#: Size -> marker and colour: told apart without colour too.
+_MARKS = {SIZES[0]: ("o", _BLUE), SIZES[1]: ("s", _ORANGE)}
+#: The most registers an instruction can name.
+_MAX_REGISTERS = 255
+
+
+def draw(table: Table, folder: Path) -> list[Path]:
+    """Writes the figures that the table's records allow, as SVG and PNG; returns the SVG paths."""
+    figures: dict[str, Callable[[Table, Any], None]] = {}
+    if table.timed:
+        figures = {"ratio_to_copy": _ratio_to_copy, "roofline": _roofline}
+    figures["registers"] = _registers
+    if not table.timed:
+        figures["published"] = _ratio_to_copy
+    paths = []
+    for name, paint in figures.items():
+        with _figure(folder / name) as axes:
+            paint(table, axes)
+        paths.append(folder / f"{name}.svg")
+    return paths
+
+
+@contextmanager
+def _figure(path: Path) -> Iterator[Any]:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    with plt.style.context(["default", str(_STYLE)]):
+        figure, axes = plt.subplots()
+        yield axes
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})
+        figure.savefig(path.with_suffix(".png"), metadata={"Software": None})
+        plt.close(figure)
+
+
+def _dsl(table: Table, size: int) -> dict[str, Any]:
+    """Row id -> record of the DSL's kernel at a size."""
+    rows = [row for row in table.rows if row["variant"] == "dsl" and row["params"]["size"] == size]
+    return {row["params"]["stencil"]: row for row in rows}
+
+
+def _ratio_to_copy(table: Table, axes: Any) -> None:
+    """Time over the time of a copy of the row's compulsory bytes: hollow as published, filled as measured."""
+    order = list(ROWS)
+    places = {name: len(order) - 1 - i for i, name in enumerate(order)}
+    axes.axvspan(1 - stats.TIE_BAND, 1 + stats.TIE_BAND, color="0.85", lw=0, zorder=0)
+    axes.axvline(1, color=_GREY, lw=0.8, zorder=1)
+    published = {name: figures[1] for name in order if (figures := paper_figures(name, "dsl"))}
+    axes.plot(
+        list(published.values()),
+        [places[name] for name in published],
+        "D",
+        mfc="none",
+        mec=_GREY,
+        label="published, 256³, RTX PRO 4000",
+    )
+    for shift, size in zip((0.14, -0.14), SIZES, strict=True):
+        marker, colour = _MARKS[size]
+        label: str | None = f"measured, {size}³"
+        for name, row in _dsl(table, size).items():
+            found = ratio(row, of_question(row, table.rows, "copy"))
+            if found is None:
+                continue
+            error = [[found.median - found.lo], [found.hi - found.median]]
+            y = places[name] + shift
+            axes.errorbar(found.median, y, xerr=error, fmt=marker, color=colour, capsize=2, label=label)
+            label = None
+    axes.set_yticks(list(places.values()), [ROWS[name].label for name in places])
+    axes.set_xscale("log")
+    axes.set_xlim(0.8, 20)
+    axes.set_xticks([1, 1.5, 2, 3, 5, 10, 15], ["1", "1.5", "2", "3", "5", "10", "15"])
+    axes.minorticks_off()
+    axes.set_xlabel("time / time of a copy of the same bytes")
+    axes.legend(loc="upper right")
+
+
+def _roofline(table: Table, axes: Any) -> None:
+    """Operations per second over operations per compulsory byte, under the measured bandwidth of a copy."""
+    for size in SIZES:
+        marker, colour = _MARKS[size]
+        bandwidth, label = 0.0, f"{size}³"
+        for name, row in _dsl(table, size).items():
+            if not row.get("samples"):
+                continue
+            seconds = stats.interval(used_times(row["samples"])).median / 1e3
+            intensity = ROWS[name].flops / ROWS[name].bytes
+            axes.plot(intensity, ROWS[name].flops * size**3 / seconds / 1e9, marker, color=colour, label=label)
+            label = ""
+            if size == SIZES[-1]:
+                at = (intensity, ROWS[name].flops * size**3 / seconds / 1e9)
+                axes.annotate(name, at, textcoords="offset points", xytext=(5, -9), fontsize=7)
+            copy = of_question(row, table.rows, "copy")
+            if copy is not None:
+                rate = copy["bytes"] / (stats.interval(used_times(copy["samples"])).median / 1e3)
+                bandwidth = max(bandwidth, rate)
+        if bandwidth:
+            style = "-" if size == SIZES[-1] else "--"
+            ends = [0.4, 20.0]
+            text = f"copy at {size}³: {bandwidth / 1e12:.2f} TB/s"
+            axes.plot(ends, [bandwidth * x / 1e9 for x in ends], style, color=_GREY, lw=1, label=text)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("floating-point operations per compulsory byte (flop/B)")
+    axes.set_ylabel("GFLOP/s")
+    axes.legend(loc="lower right")
+
+
+def _registers(table: Table, axes: Any) -> None:
+    """Registers a thread; a row that spills says how much."""
+    for shift, size in zip((-0.14, 0.14), SIZES, strict=True):
+        marker, colour = _MARKS[size]
+        rows = _dsl(table, size)
+        known = [name for name in ROWS if rows.get(name, {}).get("facts", {}).get("registers") is not None]
+        xs = [list(ROWS).index(name) + shift for name in known]
+        axes.plot(xs, [rows[n]["facts"]["registers"] for n in known], marker, color=colour, label=f"{size}³")
+        for x, name in zip(xs, known, strict=True):
+            facts = rows[name]["facts"]
+            if facts.get("spill_bytes"):
+                at = (x, facts["registers"])
+                axes.annotate(f"spills {facts['spill_bytes']} B", at, xytext=(0, 6), textcoords="offset points")
+    axes.axhline(_MAX_REGISTERS, color=_GREY, lw=0.8)
+    axes.set_xticks(range(len(ROWS)), list(ROWS), rotation=30, ha="right")
+    axes.set_ylim(0, 300)
+    axes.set_ylabel("registers per thread")
+    axes.text(-0.4, _MAX_REGISTERS + 4, "255: the most a thread can have", fontsize=7, color=_GREY)
+    axes.set_title(f"compiled for {table.arch}", loc="right")
+    axes.legend(loc="center left", bbox_to_anchor=(0.0, 0.6))

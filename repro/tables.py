@@ -1,0 +1,204 @@
+"""From record files to the rows of a table. Pure functions of files: no GPU, no clock."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from repro.rows import ROWS, SIZES
+from stencil_dsl.testing import stats
+from stencil_dsl.testing.records import read
+from stencil_dsl.testing.sampling import used_times
+
+PAPER = Path(__file__).parent / "paper"
+MODULE = "repro/test_bricklib.py"
+
+COLUMNS = (
+    *("stencil", "size", "dtype", "variant", "schedule", "ms", "ms_lo", "ms_hi", "gcells", "copy_ms"),
+    *("ratio_to_copy", "ratio_to_floor", "paper_ms", "paper_ratio", "ratio_to_arr", "ratio_lo", "ratio_hi"),
+    *("verdict", "regs", "spill_bytes", "max_rel_err"),
+)
+#: Order of variants within a row; others follow by name.
+_ORDER = ("dsl", "arr", "trans", "stream", "triton", "published", "copy")
+#: The papers' grid: their figures stand beside ours at this size only.
+PAPER_SIZE = 256
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table to draw: where it goes, what it holds.
+
+    Attributes:
+        folder: relative to the results folder.
+        arch: what the kernels are compiled for.
+        rows: records, one a row, size and variant.
+        provenance: first lines of the record files that rows came from, oldest first.
+    """
+
+    folder: Path
+    arch: str
+    rows: tuple[dict[str, Any], ...]
+    provenance: tuple[dict[str, Any], ...]
+
+    @property
+    def timed(self) -> bool:
+        return any(row.get("samples") for row in self.rows)
+
+
+def load(results: Path, module: str = MODULE) -> list[Table]:
+    """All tables that the record files under a results folder hold of a test module."""
+    tables = []
+    for records in sorted(results.glob("*/records")):
+        rows: list[dict[str, Any]] = []
+        first: dict[str, dict[str, Any]] = {}
+        for file in sorted(records.glob("*.jsonl")):
+            lines = list(read(file))
+            first[file.name] = lines[0]
+            rows += [
+                row | {"file": file.name} for row in lines[1:] if row["kind"] == "variant" and row["module"] == module
+            ]
+        for arch in sorted({row["arch"] for row in rows}):
+            chosen = select([row for row in rows if row["arch"] == arch])
+            home = Path(records.parent.name)
+            device = next((p["device"]["arch"] for p in first.values() if p.get("device")), arch)
+            if home.name == "compile" or arch != device:
+                home = Path("compile") / arch
+            used = sorted({row["file"] for row in chosen})
+            tables.append(Table(home, arch, tuple(chosen), tuple(first[name] for name in used)))
+    return tables
+
+
+def select(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One record per question and variant: of each question the run that measured most variants, then the newest.
+
+    Rows are in the order they were written; records of another run never mix into a question's ratios.
+    """
+    by_question: dict[str, dict[tuple[str, str], dict[str, dict[str, Any]]]] = {}
+    for row in rows:
+        if row["toolkit"] is None or all(r["toolkit"] for r in rows):
+            runs = by_question.setdefault(row["question"], {})
+            runs.setdefault((row["file"], row.get("run", "")), {})[row["variant"]] = row
+    chosen = []
+    for runs in by_question.values():
+        best: dict[str, dict[str, Any]] = {}
+        for variants in runs.values():
+            if len(variants) >= len(best):
+                best = variants
+        # Variants that failed or that nothing times (another run id, or none) still belong to the row.
+        for variants in runs.values():
+            for name, row in variants.items():
+                if name not in best and "samples" not in row:
+                    best[name] = row
+        chosen += best.values()
+    return sorted(chosen, key=_place)
+
+
+def _place(row: Mapping[str, Any]) -> tuple[int, int, int, str]:
+    params = row["params"]
+    variant = row["variant"]
+    rank = _ORDER.index(variant) if variant in _ORDER else len(_ORDER)
+    return list(ROWS).index(params["stencil"]), SIZES.index(params["size"]), rank, variant
+
+
+def paper(name: str) -> list[dict[str, str]]:
+    """A table of published figures."""
+    with (PAPER / f"{name}.csv").open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def paper_figures(stencil: str, variant: str) -> tuple[float, float] | None:
+    """(ms, ratio to a copy) as published, or None.
+
+    The published copy moves 16 bytes a point; for rows that move more it is scaled by their compulsory bytes.
+    """
+    column = f"{variant}_ms"
+    for row in paper("bricklib"):
+        if row["stencil"] == stencil and row.get(column):
+            ms = float(row[column])
+            (copy,) = paper("copy")
+            return ms, ms / (float(copy["ms"]) * ROWS[stencil].bytes / float(copy["bytes_per_point"]))
+    return None
+
+
+def of_question(row: Mapping[str, Any], rows: Iterable[Mapping[str, Any]], variant: str) -> Mapping[str, Any] | None:
+    """The record of another variant that the same run timed on the same question."""
+    for other in rows:
+        if other["question"] == row["question"] and other["variant"] == variant and other.get("samples"):
+            return other if other.get("run") == row.get("run") else None
+    return None
+
+
+def ratio(row: Mapping[str, Any], other: Mapping[str, Any] | None) -> stats.Interval | None:
+    if other is None or not row.get("samples"):
+        return None
+    return stats.ratio(used_times(row["samples"]), used_times(other["samples"]))
+
+
+def cells(row: Mapping[str, Any], table: Table) -> dict[str, str]:
+    """One line of bricklib.csv as text; what a tier did not measure is empty."""
+    params, facts, values = row["params"], row.get("facts", {}), row.get("values")
+    out = dict.fromkeys(COLUMNS, "")
+    out |= {
+        "stencil": params["stencil"],
+        "size": str(params["size"]),
+        "dtype": row["dtype"],
+        "variant": row["variant"],
+    }
+    out["schedule"] = facts.get("schedule", "")
+    out["regs"], out["spill_bytes"] = _text(facts.get("registers")), _text(facts.get("spill_bytes"))
+    if values:
+        out["max_rel_err"] = f"{values['max_rel_err']:.2e}"
+    published = paper_figures(params["stencil"], row["variant"]) if params["size"] == PAPER_SIZE else None
+    if published:
+        out["paper_ms"], out["paper_ratio"] = f"{published[0]:.3f}", f"{published[1]:.3f}"
+    if row.get("samples"):
+        time = stats.interval(used_times(row["samples"]))
+        out |= {"ms": f"{time.median:.5f}", "ms_lo": f"{time.lo:.5f}", "ms_hi": f"{time.hi:.5f}"}
+        if row["variant"] != "copy":
+            out["gcells"] = f"{params['size'] ** 3 / time.median / 1e6:.2f}"
+        copy = of_question(row, table.rows, "copy")
+        if copy is not None:
+            out["copy_ms"] = f"{stats.interval(used_times(copy['samples'])).median:.5f}"
+        to_copy = ratio(row, copy)
+        if to_copy and row["variant"] != "copy":
+            out["ratio_to_copy"] = f"{to_copy.median:.4f}"
+        to_arr = ratio(row, of_question(row, table.rows, "arr"))
+        if to_arr and row["variant"] not in ("arr", "copy"):
+            out |= {
+                "ratio_to_arr": f"{to_arr.median:.4f}",
+                "ratio_lo": f"{to_arr.lo:.4f}",
+                "ratio_hi": f"{to_arr.hi:.4f}",
+                "verdict": stats.verdict(to_arr),
+            }
+    return out
+
+
+def csv_text(table: Table) -> str:
+    """bricklib.csv. Records that hold nothing (a copy without a device) are left out."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for row in table.rows:
+        if row.get("facts") or row.get("samples") or row.get("failure"):
+            writer.writerow(cells(row, table))
+    return text.getvalue()
+
+
+def problems(table: Table) -> list[str]:
+    """Rows that failed or whose values are wrong, with the reason."""
+    found = []
+    for row in table.rows:
+        values = row.get("values")
+        if row.get("failure"):
+            found.append(f"{row['question']}, {row['variant']}, {row['arch']}: {row['failure'].splitlines()[0]}")
+        elif values and not values["ok"]:
+            found.append(f"{row['question']}, {row['variant']}, {row['arch']}: wrong values: {values['why']}")
+    return found
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(value)
