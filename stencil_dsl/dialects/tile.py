@@ -23,6 +23,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
     SymbolNameConstraint,
     SymbolRefAttr,
+    i32,
     i64,
 )
 from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, Region, SSAValue, TypeAttribute
@@ -128,9 +129,10 @@ class KernelOp(IRDLOperation):
 
     name = "tile.kernel"
     sym_name = prop_def(SymbolNameConstraint())
-    occupancy = opt_prop_def(IntegerAttr)
-    warps = opt_prop_def(IntegerAttr)
+    occupancy = opt_prop_def(IntegerAttr.constr(i32))
+    warps = opt_prop_def(IntegerAttr.constr(i32))
     body = region_def("single_block")
+    assembly_format = "$sym_name (`occupancy` $occupancy^)? (`warps` $warps^)? attr-dict-with-keyword $body"
     traits = traits_def(SymbolOpInterface(), NoTerminator())
 
     def __init__(self, name: str, body: Region, occupancy: int | None, warps: int | None):
@@ -147,7 +149,7 @@ class BlockIdOp(IRDLOperation):
     """The block's index along one axis of the grid."""
 
     name = "tile.block_id"
-    axis = prop_def(IntegerAttr)
+    axis = prop_def(IntegerAttr.constr(i32))
     result = result_def(IndexType())
     assembly_format = "$axis attr-dict"
     traits = traits_def(Pure())
@@ -162,15 +164,13 @@ class ExtentOp(IRDLOperation):
 
     name = "tile.extent"
     array = operand_def(ArrayType)
-    axis = prop_def(IntegerAttr)
+    axis = prop_def(IntegerAttr.constr(i32))
     result = result_def(IndexType())
     assembly_format = "$array `axis` $axis attr-dict `:` type($array)"
     traits = traits_def(Pure())
 
     def __init__(self, array: SSAValue, axis: int):
-        super().__init__(
-            operands=[array], properties={"axis": IntegerAttr(axis, 32)}, result_types=[IndexType()]
-        )
+        super().__init__(operands=[array], properties={"axis": IntegerAttr(axis, 32)}, result_types=[IndexType()])
 
 
 @irdl_op_definition
@@ -180,24 +180,24 @@ class SliceOp(IRDLOperation):
     name = "tile.slice"
     array = operand_def(ArrayType)
     size = opt_operand_def(IndexType())
-    axis = prop_def(IntegerAttr)
-    start = prop_def(IntegerAttr)
-    extent = opt_prop_def(IntegerAttr)
+    axis = prop_def(IntegerAttr.constr(i32))
+    start = prop_def(IntegerAttr.constr(i64))
+    extent = opt_prop_def(IntegerAttr.constr(i64))
     result = result_def(ArrayType)
     assembly_format = "$array `axis` $axis `from` $start (`extent` $extent^)? (`size` $size^)? attr-dict `:` type($array) `->` type($result)"
     traits = traits_def(Pure())
 
     def __init__(self, array: SSAValue, axis: int, start: int, extent: int | SSAValue):
-        static = isinstance(extent, int)
+        size: list[SSAValue] = []
         properties: dict[str, Attribute] = {
             "axis": IntegerAttr(axis, 32),
             "start": IntegerAttr(start, i64),
         }
         if isinstance(extent, int):
             properties["extent"] = IntegerAttr(extent, i64)
-        super().__init__(
-            operands=[array, [] if static else [extent]], properties=properties, result_types=[array.type]
-        )
+        else:
+            size.append(extent)
+        super().__init__(operands=[array, size], properties=properties, result_types=[array.type])
 
     def verify_(self) -> None:
         if self.start.value.data < 0:
@@ -214,9 +214,11 @@ class LoadOp(IRDLOperation):
     array = operand_def(ArrayType)
     index = var_operand_def(IndexType())
     checked = prop_def(BoolAttr)
-    latency = opt_prop_def(IntegerAttr)
+    latency = opt_prop_def(IntegerAttr.constr(i32))
     result = result_def(TileType)
-    assembly_format = "$array `[` $index `]` `checked` $checked (`latency` $latency^)? attr-dict `:` type($array) `->` type($result)"
+    assembly_format = (
+        "$array `[` $index `]` `checked` $checked (`latency` $latency^)? attr-dict `:` type($array) `->` type($result)"
+    )
 
     def __init__(
         self,
@@ -252,9 +254,7 @@ class StoreOp(IRDLOperation):
     array = operand_def(ArrayType)
     index = var_operand_def(IndexType())
     checked = prop_def(BoolAttr)
-    assembly_format = (
-        "$tile `,` $array `[` $index `]` `checked` $checked attr-dict `:` type($tile) `,` type($array)"
-    )
+    assembly_format = "$tile `,` $array `[` $index `]` `checked` $checked attr-dict `:` type($tile) `,` type($array)"
 
     def __init__(self, tile: SSAValue, array: SSAValue, index: Sequence[SSAValue], checked: bool):
         super().__init__(
@@ -308,9 +308,7 @@ class MapOp(IRDLOperation):
     def verify_(self) -> None:
         arity = ARITY.get(self.kind.data)
         if arity is None:
-            raise VerifyException(
-                f"unknown elementwise operation {self.kind.data!r}; known: {', '.join(ARITY)}"
-            )
+            raise VerifyException(f"unknown elementwise operation {self.kind.data!r}; known: {', '.join(ARITY)}")
         if len(self.args) != arity:
             raise VerifyException(f"{self.kind.data!r} takes {arity} operands, got {len(self.args)}")
 
@@ -321,7 +319,7 @@ class ExtractOp(IRDLOperation):
 
     name = "tile.extract"
     tile = operand_def(TileType)
-    index = prop_def(DenseArrayBase)
+    index = prop_def(DenseArrayBase.constr(i64))
     result = result_def(TileType)
     assembly_format = "$tile $index attr-dict `:` type($tile) `->` type($result)"
     traits = traits_def(Pure())
@@ -343,7 +341,7 @@ class CatOp(IRDLOperation):
     _T: ClassVar = VarConstraint("T", BaseAttr(TileType))
     lhs = operand_def(_T)
     rhs = operand_def(_T)
-    axis = prop_def(IntegerAttr)
+    axis = prop_def(IntegerAttr.constr(i32))
     result = result_def(TileType)
     assembly_format = "$lhs `,` $rhs `axis` $axis attr-dict `:` type($lhs) `->` type($result)"
     traits = traits_def(Pure())
@@ -380,7 +378,7 @@ class LaunchOp(IRDLOperation):
 
     name = "tile.launch"
     kernel = prop_def(FlatSymbolRefAttrConstr)
-    grid = prop_def(DenseArrayBase)
+    grid = prop_def(DenseArrayBase.constr(i64))
     args = var_operand_def()
     assembly_format = "$kernel `grid` $grid `(` $args `)` attr-dict `:` type($args)"
 
