@@ -94,7 +94,7 @@ def compile_and_emit(options: argparse.Namespace) -> str:
         UsageError: no such file or stencil, or a shape is missing.
         StencilError: whatever the compiler refuses.
     """
-    from stencil_dsl.runtime.kernel import compile, compile_fused
+    from stencil_dsl import compile, compile_fused
 
     stencils = load(options.stencil)
     if options.shape is None and options.emit not in SHAPELESS:
