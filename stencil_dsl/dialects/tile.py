@@ -184,7 +184,10 @@ class SliceOp(IRDLOperation):
     start = prop_def(IntegerAttr.constr(i64))
     extent = opt_prop_def(IntegerAttr.constr(i64))
     result = result_def(ArrayType)
-    assembly_format = "$array `axis` $axis `from` $start (`extent` $extent^)? (`size` $size^)? attr-dict `:` type($array) `->` type($result)"
+    assembly_format = (
+        "$array `axis` $axis `from` $start (`extent` $extent^)? (`size` $size^)? attr-dict"
+        " `:` type($array) `->` type($result)"
+    )
     traits = traits_def(Pure())
 
     def __init__(self, array: SSAValue, axis: int, start: int, extent: int | SSAValue):

@@ -102,12 +102,13 @@ def test_a_dynamic_schedule_needs_no_shape(file: str, capsys: pytest.CaptureFixt
 
 @needs_toolkit
 def test_machine_code(file: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(f"{file}:grow", "--emit", "sass", "--shape", "32x256") == 0
+    row = ("--shape", "32x256", "--schedule", '{"tile": [1, 128]}')
+    assert run(f"{file}:grow", "--emit", "sass", *row) == 0
     assert "DADD" in capsys.readouterr().out
-    assert run(f"{file}:grow", "--emit", "sass", "--shape", "32x256", "--dtype", "float32") == 0
+    assert run(f"{file}:grow", "--emit", "sass", *row, "--dtype", "float32") == 0
     single = capsys.readouterr().out
     assert "FADD" in single and "DADD" not in single
-    assert run(f"{file}:grow", "--emit", "report", "--shape", "32x256", "--target", "sm_80") == 0
+    assert run(f"{file}:grow", "--emit", "report", *row, "--target", "sm_80") == 0
     report = capsys.readouterr().out
     assert "sm_80" in report and "128 a block" in report and "1 DADD" in report
 
@@ -188,7 +189,7 @@ def facts(report: str) -> dict[str, str]:
 
 def test_report_counts_a_cell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("STENCIL_DSL_CACHE", str(tmp_path))
-    kernel = compile(pulse, shape=(32, 256))
+    kernel = compile(pulse, shape=(32, 256), schedule=Schedule(tile=(1, 128)))
     found = facts(kernel.report())
     assert found["shape"] == "32 x 256"
     assert found["halo of u"].startswith("x 0+0, z 0+0")
