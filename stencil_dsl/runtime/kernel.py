@@ -1,77 +1,39 @@
-"""`compile`: from a stencil to something that can be called."""
+"""A compiled stencil: its levels, its facts, and calling it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from stencil_dsl.errors import ScheduleError, StencilError
+from stencil_dsl.errors import StencilError
 from stencil_dsl.runtime.arguments import Argument, check_overlap, read_argument, read_output
 from stencil_dsl.runtime.definition import Definition
 from stencil_dsl.runtime.launch import HostLaunch, Launch
+from stencil_dsl.runtime.select import Mode, choose
 from stencil_dsl.runtime.specialize import Form, Specialization, dynamic_form
-from stencil_dsl.schedule.defaults import default_schedule
+from stencil_dsl.runtime.tuning_store import TuningStore
 from stencil_dsl.schedule.layout import ITEMSIZE, Halo, Layout
 from stencil_dsl.schedule.schedule import Schedule
 from stencil_dsl.schedule.shifted import uncovered
 
 if TYPE_CHECKING:
-    from stencil_dsl.frontend.stencil import Stencil
     from stencil_dsl.runtime.validate import Validation
     from stencil_dsl.schedule.problem import Lowered
     from stencil_dsl.toolchain import Entry, KernelCache, Resources, Toolkit
 
 
-def compile(
-    f: Stencil,
-    target: str = "sm_90",
-    dtype: str = "float64",
-    shape: Sequence[int] | None = None,
-    schedule: Schedule | None = None,
-    toolkit: Toolkit | str | None = None,
-    cache: KernelCache | None = None,
-    temporal_steps: int = 1,
-) -> Kernel:
-    """Compile a stencil.
+@dataclass(frozen=True)
+class Options:
+    """What `compile` was asked for besides stencil, shape and schedule; see there."""
 
-    Args:
-        f: a function under `@stencil`.
-        target: GPU architecture, such as "sm_90".
-        dtype: "float64" or "float32", of all fields and scalars.
-        shape: extents of the interior. None: each shape is compiled when it is first met (or, with a schedule that
-            has static_shape=False, one kernel serves all).
-        schedule: how to run it; None chooses.
-        toolkit: name or Toolkit to compile with; None takes the default one.
-        cache: where cubins are kept; None takes the user's.
-        temporal_steps: applications of the stencil that one sweep makes. More than one needs a stencil that is linear
-            in its one field with constant coefficients; the halo grows with it.
-
-    Raises:
-        FrontendError: where the function is no stencil.
-        ScheduleError: where the schedule is not legal.
-        ToolchainError: where nothing can be compiled here and the cache has no such kernel.
-    """
-    return Kernel(Definition.of(f, dtype, steps=temporal_steps), target, shape, schedule, toolkit, cache)
-
-
-def compile_fused(
-    stencils: Sequence[Stencil],
-    target: str = "sm_90",
-    dtype: str = "float64",
-    shape: Sequence[int] | None = None,
-    schedule: Schedule | None = None,
-    toolkit: Toolkit | str | None = None,
-    cache: KernelCache | None = None,
-    name: str | None = None,
-) -> Kernel:
-    """One kernel that computes several stencils; fields and scalars are matched by name.
-
-    The fields are the union in order of first appearance, then come the outputs of each stencil. Arguments as for
-    `compile`; `name` names the kernel (default: the stencils' names joined).
-    """
-    from stencil_dsl.runtime.fused import fuse
-
-    return Kernel(fuse(stencils, dtype, name), target, shape, schedule, toolkit, cache)
+    target: str = "sm_90"
+    toolkit: Toolkit | str | None = None
+    cache: KernelCache | None = None
+    order: Literal["source", "fast"] = "fast"
+    tune: Mode = "model"
+    store: TuningStore | None = None
+    progress: bool = False
 
 
 class Kernel:
@@ -80,17 +42,17 @@ class Kernel:
     def __init__(
         self,
         definition: Definition,
-        target: str,
         shape: Sequence[int] | None,
-        schedule: Schedule | None,
-        toolkit: Toolkit | str | None,
-        cache: KernelCache | None,
+        schedule: Schedule | None = None,
+        options: Options | None = None,
     ) -> None:
-        self.definition, self.target = definition, target
+        self.definition, self.options = definition, options or Options()
+        self.target, self.toolkit, self.cache = self.options.target, self.options.toolkit, self.options.cache
         self.shape = None if shape is None else tuple(int(n) for n in shape)
         if self.shape is not None and (len(self.shape) != definition.ndim or min(self.shape) < 1):
             raise StencilError(f"{definition.name} needs {definition.ndim} positive extents, got {self.shape}")
-        self.toolkit, self.cache, self._asked = toolkit, cache, schedule
+        self._asked = schedule
+        self._chosen: dict[Form, Schedule] = {}
         self._forms: dict[tuple[Form, Schedule], tuple[Specialization, list[Entry]]] = {}
         if schedule is not None:
             schedule.check(definition.ndim, ITEMSIZE[definition.dtype])
@@ -114,10 +76,26 @@ class Kernel:
 
     @property
     def schedule(self) -> Schedule:
-        return self._schedule_for(self.shape)
+        """The schedule asked for or chosen for the kernel's shape (without a shape: what plain arrays get)."""
+        if self._asked is not None:
+            return self._asked
+        return _plain_schedule(self.definition.ndim) if self.shape is None else self._schedule_for(self.default_form())
 
-    def _schedule_for(self, shape: tuple[int, ...] | None) -> Schedule:
-        return self._asked or default_schedule(self.definition.graph, self.dtype, shape, self.target)
+    def _schedule_for(self, form: Form) -> Schedule:
+        if self._asked is not None:
+            return self._asked
+        if form not in self._chosen:
+            o = self.options
+            self._chosen[form] = choose(
+                self.definition, form, o.order, o.tune, o.target, o.toolkit, o.cache, o.store, o.progress
+            )
+        return self._chosen[form]
+
+    def explain(self, count: int = 10) -> str:
+        """How the model ranks the schedules of this kernel's shape, and why."""
+        from stencil_dsl.runtime.explain import explain
+
+        return explain(self, count)
 
     def ir(self, level: Literal["source", "stencil", "tile"]) -> str:
         """The IR at one level, as text that parses back.
@@ -188,9 +166,10 @@ class Kernel:
 
     # -- specializing
 
-    def _default_form(self) -> Form:
+    def default_form(self) -> Form:
+        """Shape and layouts of arrays that this package makes for the kernel's shape."""
         if self.shape is None:
-            if self.schedule.static_shape:
+            if self._asked is None or self._asked.static_shape:
                 raise StencilError(
                     f"{self.name} has no shape yet; pass shape=... to compile, or call it with arrays first"
                 )
@@ -201,20 +180,14 @@ class Kernel:
         return Form(self.shape, (layout,) * len(self.definition.fields), (layout,) * len(self.definition.outputs))
 
     def _key(self) -> tuple[Form, Schedule]:
-        return self._default_form(), self.schedule
+        form = self.default_form()
+        return form, self._schedule_for(form)
 
     def _specialization(self, form: Form | None = None) -> Specialization:
-        form = form or self._default_form()
-        schedule = self._schedule_for(form.shape)
+        form = form or self.default_form()
+        schedule = self._schedule_for(form)
         if (form, schedule) not in self._forms:
-            try:
-                spec = Specialization(self.definition, form, schedule)
-            except ScheduleError:
-                # Streaming needs padded arrays; a caller's own array gets a schedule that checks its edges.
-                if self._asked is not None or schedule.kind == "shifted":
-                    raise
-                spec = Specialization(self.definition, form, _plain_schedule(self.definition.ndim))
-            self._forms[form, schedule] = (spec, [])
+            self._forms[form, schedule] = (Specialization(self.definition, form, schedule), [])
         return self._forms[form, schedule][0]
 
     def _entry(self, spec: Specialization, entries: list[Entry]) -> Entry:
@@ -224,7 +197,7 @@ class Kernel:
 
     def for_shape(self, shape: Sequence[int] | None) -> Kernel:
         """The same stencil, target and schedule for another interior."""
-        return Kernel(self.definition, self.target, shape, self.schedule, self.toolkit, self.cache)
+        return Kernel(self.definition, shape, self.schedule, self.options)
 
     # -- calling
 
@@ -281,15 +254,15 @@ class Kernel:
         inputs, outputs, inplace = self._arguments(arrays)
         shape = inputs[0].layout.shape
         form = Form(shape, tuple(a.layout for a in inputs), tuple(a.layout for a in outputs), inplace)
-        if not self._schedule_for(shape).static_shape:
-            tiles, nodes = self._schedule_for(shape).tile, self.definition.graph.outputs
+        if self._asked is not None and not self._asked.static_shape:
+            tiles, nodes = self._asked.tile, self.definition.graph.outputs
             covered = uncovered(self.definition.fields, nodes, shape, form.inputs, tiles) is None
             form = dynamic_form(form.inputs, form.outputs, covered, ITEMSIZE[self.dtype], inplace)
         spec = self._specialization(form)
         values = self._scalars(scalars)
         if inputs[0].device is None:
             return HostLaunch(spec, inputs, outputs, values)
-        entry = self._entry(*self._forms[form, self._schedule_for(form.shape)])
+        entry = self._entry(*self._forms[form, self._schedule_for(form)])
         return Launch(spec, entry, inputs, outputs, values)
 
     def __call__(self, *arrays: Any, stream: Any = None, **scalars: float) -> None:

@@ -53,6 +53,21 @@ def dynamic_form(
     return Form(None, tuple(map(general, inputs)), tuple(map(general, moved)), inplace)
 
 
+def problem_of(definition: Definition, form: Form) -> Problem:
+    """What a lowering is given."""
+    return Problem(
+        name=definition.name,
+        graph=definition.graph,
+        fields=definition.fields,
+        scalars=definition.scalars,
+        outputs=definition.outputs,
+        dtype=definition.dtype,
+        shape=form.shape,
+        inputs=form.inputs,
+        inplace=form.inplace,
+    )
+
+
 class Specialization:
     """One kernel of one form under one schedule.
 
@@ -63,17 +78,7 @@ class Specialization:
 
     def __init__(self, definition: Definition, form: Form, schedule: Schedule) -> None:
         self.definition, self.form, self.schedule = definition, form, schedule
-        self.problem = Problem(
-            name=definition.name,
-            graph=definition.graph,
-            fields=definition.fields,
-            scalars=definition.scalars,
-            outputs=definition.outputs,
-            dtype=definition.dtype,
-            shape=form.shape,
-            inputs=form.inputs,
-            inplace=form.inplace,
-        )
+        self.problem = problem_of(definition, form)
         self.lowered: Lowered = lower(self.problem, schedule)
         self.itemsize = ITEMSIZE[definition.dtype]
 

@@ -1,16 +1,24 @@
-"""Builds level-3 operations with value numbering: what was computed in an enclosing block is not computed again."""
+"""Builds level-3 operations with value numbering: what was computed in an enclosing block is not computed again.
+
+Lowerings talk to a builder only through its methods, so that a second kind of builder (`counting`) can say what a
+schedule would emit without making any operation.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region
 
 from stencil_dsl.dialects import tile
 from stencil_dsl.schedule.expr import Node
+
+Value = Any
+"""An SSA value, or whatever stands for one in another builder."""
 
 _INDEX_OPS = {
     "add": arith.AddiOp,
@@ -20,71 +28,201 @@ _INDEX_OPS = {
     "div": arith.FloorDivSIOp,
     "ceildiv": arith.CeilDivSIOp,
 }
+_COMMUTATIVE = {"add", "mul", "min", "max", "minnum", "maxnum", "and", "or", "xor"}
 
 
-class TileBuilder:
+class Numbering:
+    """Value numbering and the expressions built on it; `_make` decides what a new value is.
+
+    Args:
+        shape: extents of a compute tile.
+        fast: NaN need not propagate through min and max.
+    """
+
+    counting = False
+
+    def __init__(self, arguments: Sequence[Value], shape: Sequence[int], fast: bool = False) -> None:
+        self.arguments, self.shape, self.fast = list(arguments), tuple(shape), fast
+        self.known: list[dict[tuple, Value]] = [{}]
+
+    def _make(self, kind: str, make: Callable[[], Operation], hint: str | None = None, outer: bool = False) -> Value:
+        raise NotImplementedError
+
+    def hint(self, value: Value, name: str) -> None:
+        """Suggest a name for a value that has none."""
+
+    def once(self, kind: str, key: tuple, make: Callable[[], Operation], hint: str | None = None) -> Value:
+        """The value known under a key, or a new operation's."""
+        for scope in reversed(self.known):
+            if (kind, key) in scope:
+                return scope[kind, key]
+        value = self.known[-1][kind, key] = self._make(kind, make, hint)
+        return value
+
+    def outer(self, kind: str, key: tuple, make: Callable[[], Operation], hint: str | None = None) -> Value:
+        """Like `once`, but in the kernel's outermost block: for what no loop changes."""
+        if (kind, key) not in self.known[0]:
+            self.known[0][kind, key] = self._make(kind, make, hint, outer=True)
+        return self.known[0][kind, key]
+
+    # -- index arithmetic
+
+    def index(self, value: int) -> Value:
+        return self.once("index", (value,), lambda: arith.ConstantOp(IntegerAttr(value, IndexType())))
+
+    def iop(self, op: str, lhs: Value, rhs: Value | int, hint: str | None = None) -> Value:
+        right = self.index(rhs) if isinstance(rhs, int) and not self.counting else rhs
+        return self.once("iop", (op, lhs, right), lambda: _INDEX_OPS[op](lhs, right), hint)
+
+    def block_id(self, axis: int, hint: str) -> Value:
+        return self.once("bid", (axis,), lambda: tile.BlockIdOp(axis), hint)
+
+    def extent(self, array: Value, axis: int, hint: str) -> Value:
+        return self.once("extent", (array, axis), lambda: tile.ExtentOp(array, axis), hint)
+
+    # -- memory
+
+    def slice(self, source: Value, axis: int, start: int, extent: int | Value, hint: str | None = None) -> Value:
+        key = (source, axis, start, extent)
+        return self.outer("slice", key, lambda: tile.SliceOp(source, axis, start, extent), hint)
+
+    def load(
+        self, view: Value, index: Sequence[Value], shape: Sequence[int], checked: bool, latency: int | None
+    ) -> Value:
+        return self.once("load", (view, *index), lambda: tile.LoadOp(view, index, shape, checked, latency))
+
+    def store(self, value: Value, view: Value, index: Sequence[Value], checked: bool) -> None:
+        self._make("store", lambda: tile.StoreOp(value, view, index, checked))
+
+    # -- parts of tiles
+
+    def extract(self, raw: Value, part: int) -> Value:
+        """One lane of a tile of pairs."""
+        at = [0] * (len(self.shape) - 1) + [part]
+        return self.once("extract", (raw, part), lambda: tile.ExtractOp(raw, at, self.shape))
+
+    def cat(self, lhs: Value, rhs: Value, axis: int) -> Value:
+        return self._make("cat", lambda: tile.CatOp(lhs, rhs, axis))
+
+    def reshape(self, value: Value, shape: Sequence[int]) -> Value:
+        return self._make("reshape", lambda: tile.ReshapeOp(value, shape))
+
+    # -- values
+
+    def constant(self, value: float) -> Value:
+        raise NotImplementedError
+
+    def splat(self, scalar: Value) -> Value:
+        raise NotImplementedError
+
+    def map_op(self, op: str, args: Sequence[Value]) -> Callable[[], Operation]:
+        raise NotImplementedError
+
+    def map(self, op: str, *args: Value) -> Value:
+        key = (op, *args)
+        if op in _COMMUTATIVE and hash(args[0]) > hash(args[1]):
+            key = (op, args[1], args[0])
+        return self.once("map", key, self.map_op(op, args))
+
+    def add(self, lhs: Value | None, rhs: Value) -> Value:
+        return rhs if lhs is None else self.map("add", lhs, rhs)
+
+    def product(self, lhs: Value, rhs: Value) -> Value:
+        """A product of its own each time: only a single use becomes part of a fused multiply-add."""
+        return self._make("map", self.map_op("mul", (lhs, rhs)))
+
+    def scaled_add(self, acc: Value | None, factor: float, value: Value) -> Value:
+        """acc + factor * value, in the form that becomes one instruction."""
+        if factor == 1.0:
+            return self.add(acc, value)
+        if factor == -1.0:
+            return self.map("neg", value) if acc is None else self.map("sub", acc, value)
+        return self.add(acc, self.product(self.constant(factor), value))
+
+    def expression(
+        self,
+        node: Node,
+        leaf: Callable[[Node], Value],
+        scalars: Sequence[Value],
+        context: Hashable = None,
+    ) -> Value:
+        """An expression in the order of its operands.
+
+        Args:
+            leaf: gives the value of an access.
+            context: names the place it is evaluated at (row, plane, ...); equal nodes are one value within it.
+        """
+        # Iterative: sums of thousands of terms nest as deeply.
+        stack = [node]
+        while stack:
+            top = stack[-1]
+            if self._known_node(context, top) is not None:
+                stack.pop()
+                continue
+            missing = [a for a in top.args if self._known_node(context, a) is None]
+            if missing:
+                stack += reversed(missing)
+                continue
+            stack.pop()
+            self.known[-1]["node", (context, top.id)] = self._evaluate(top, leaf, scalars, context)
+        return self._known_node(context, node)
+
+    def _known_node(self, context: Hashable, node: Node) -> Value | None:
+        key = ("node", (context, node.id))
+        return next((scope[key] for scope in reversed(self.known) if key in scope), None)
+
+    def _evaluate(
+        self, node: Node, leaf: Callable[[Node], Value], scalars: Sequence[Value], context: Hashable
+    ) -> Value:
+        if node.op == "access":
+            return leaf(node)
+        if node.op == "const":
+            return self.constant(node.value)
+        if node.op == "scalar":
+            return self.splat(scalars[node.value])
+        if node.op == "bool":
+            one, zero = self.constant(1.0), self.constant(0.0)
+            return self.map("gt", one, zero) if node.value else self.map("gt", zero, one)
+        args = [self._known_node(context, a) for a in node.args]
+        op = {"min": "minnum", "max": "maxnum"}.get(node.op, node.op) if self.fast else node.op
+        return self.map(op, *args)
+
+
+class TileBuilder(Numbering):
     """Appends operations to the innermost open block.
 
     Args:
         block: body of the kernel.
         element: element type of all tiles.
-        shape: extents of a compute tile.
-        fast: NaN need not propagate through min and max.
     """
 
     def __init__(self, block: Block, element: Attribute, shape: Sequence[int], fast: bool = False) -> None:
-        self.fast = fast
+        super().__init__(block.args, shape, fast)
         self.blocks = [block]
-        self.known: list[dict[tuple, SSAValue]] = [{}]
         self.element = element
         self.type = tile.TileType(shape, element)
 
-    def emit(self, op: Operation, hint: str | None = None) -> SSAValue:
-        """Append an operation; its result, if it has one, gets the name hint."""
-        self.blocks[-1].add_op(op)
-        if op.results:
-            if hint:
-                op.results[0].name_hint = hint
-            return op.results[0]
-        return None  # type: ignore[return-value]
-
-    def once(self, key: tuple, make: Callable[[], Operation], hint: str | None = None) -> SSAValue:
-        """The value known under a key, or a new operation's."""
-        for scope in reversed(self.known):
-            if key in scope:
-                return scope[key]
-        value = self.known[-1][key] = self.emit(make(), hint)
-        return value
-
-    def outer(self, key: tuple, make: Callable[[], Operation], hint: str | None = None) -> SSAValue:
-        """Like `once`, but in the kernel's outermost block: for what no loop changes."""
-        if key not in self.known[0]:
-            op = make()
-            self.blocks[0].add_op(op)
+    def _make(self, kind: str, make: Callable[[], Operation], hint: str | None = None, outer: bool = False) -> Value:
+        op = make()
+        self.blocks[0 if outer else -1].add_op(op)
+        if not op.results:
+            return None
+        if hint:
             op.results[0].name_hint = hint
-            self.known[0][key] = op.results[0]
-        return self.known[0][key]
+        return op.results[0]
 
-    # -- index arithmetic
+    def hint(self, value: Value, name: str) -> None:
+        value.name_hint = value.name_hint or name
 
-    def index(self, value: int) -> SSAValue:
-        return self.once(
-            ("index", value),
-            lambda: arith.ConstantOp(IntegerAttr(value, IndexType())),
-        )
+    def map_op(self, op: str, args: Sequence[Value]) -> Callable[[], Operation]:
+        return lambda: tile.MapOp(op, args, self.type)
 
-    def iop(self, op: str, lhs: SSAValue, rhs: SSAValue | int, hint: str | None = None) -> SSAValue:
-        right = self.index(rhs) if isinstance(rhs, int) else rhs
-        return self.once(("iop", op, lhs, right), lambda: _INDEX_OPS[op](lhs, right), hint)
+    def splat(self, scalar: Value) -> Value:
+        return self.outer("splat", (scalar,), lambda: tile.SplatOp(scalar, self.type))
 
-    def block_id(self, axis: int, hint: str) -> SSAValue:
-        return self.once(("bid", axis), lambda: tile.BlockIdOp(axis), hint)
-
-    # -- tiles
-
-    def constant(self, value: float) -> SSAValue:
-        # Constants are shared by the whole kernel, so they live in its outermost block.
-        key = ("const", value, str(value))
+    def constant(self, value: float) -> Value:
+        # Shared by the whole kernel, and told apart by sign: 0.0 == -0.0.
+        key = ("const", (value, str(value)))
         if key not in self.known[0]:
             op = tile.ConstantOp(FloatAttr(value, self.element), self.type)
             first = self.blocks[0].first_op
@@ -95,68 +233,10 @@ class TileBuilder:
             self.known[0][key] = op.result
         return self.known[0][key]
 
-    def map(self, op: str, *args: SSAValue) -> SSAValue:
-        key = ("map", op, *args)
-        if op in ("add", "mul", "min", "max", "and", "or", "xor") and id(args[0]) > id(args[1]):
-            key = ("map", op, args[1], args[0])
-        return self.once(key, lambda: tile.MapOp(op, args, self.type))
-
-    def add(self, lhs: SSAValue | None, rhs: SSAValue) -> SSAValue:
-        return rhs if lhs is None else self.map("add", lhs, rhs)
-
-    def scaled_add(self, acc: SSAValue | None, factor: float, value: SSAValue) -> SSAValue:
-        """acc + factor * value, in the form that becomes one instruction."""
-        if factor == 1.0:
-            return self.add(acc, value)
-        if factor == -1.0:
-            return self.map("neg", value) if acc is None else self.map("sub", acc, value)
-        # A product of its own each time: only a single use becomes part of a fused multiply-add.
-        product = self.emit(tile.MapOp("mul", [self.constant(factor), value], self.type))
-        return self.add(acc, product)
-
-    def expression(
-        self,
-        node: Node,
-        leaf: Callable[[Node], SSAValue],
-        scalars: Sequence[SSAValue],
-        context: Hashable = None,
-    ) -> SSAValue:
-        """An expression in the order of its operands.
-
-        Args:
-            leaf: gives the value of an access.
-            context: names the place it is evaluated at (row, plane, ...); equal nodes are one value within it.
-        """
-        key = ("node", context, node.id)
-        for scope in reversed(self.known):
-            if key in scope:
-                return scope[key]
-        value = self.known[-1][key] = self._evaluate(node, leaf, scalars, context)
-        return value
-
-    def _evaluate(
-        self, node: Node, leaf: Callable[[Node], SSAValue], scalars: Sequence[SSAValue], context: Hashable
-    ) -> SSAValue:
-        if node.op == "access":
-            return leaf(node)
-        if node.op == "const":
-            return self.constant(node.value)
-        if node.op == "scalar":
-            scalar = scalars[node.value]
-            return self.once(("splat", scalar), lambda: tile.SplatOp(scalar, self.type))
-        if node.op == "bool":
-            one, zero = self.constant(1.0), self.constant(0.0)
-            return self.map("gt", one, zero) if node.value else self.map("gt", zero, one)
-        args = [self.expression(a, leaf, scalars, context) for a in node.args]
-        op = {"min": "minnum", "max": "maxnum"}.get(node.op, node.op) if self.fast else node.op
-        return self.map(op, *args)
-
-    # -- control flow
-
     @contextmanager
     def loop(
-        self, low: SSAValue, high: SSAValue, step: int, carried: Sequence[SSAValue], hint: str
-    ) -> Iterator[tuple[SSAValue, list[SSAValue], list[SSAValue], list[SSAValue]]]:
+        self, low: Value, high: Value, step: int, carried: Sequence[Value], hint: str
+    ) -> Iterator[tuple[Value, list[Value], list[Value], list[Value]]]:
         """A loop with carried tiles.
 
         Yields:
@@ -168,8 +248,8 @@ class TileBuilder:
         for arg, start in zip(block.args[1:], carried, strict=True):
             arg.name_hint = start.name_hint
         step_value = self.index(step)
-        ends: list[SSAValue] = []
-        results: list[SSAValue] = []
+        ends: list[Value] = []
+        results: list[Value] = []
         self.blocks.append(block)
         self.known.append({})
         yield block.args[0], list(block.args[1:]), ends, results

@@ -73,15 +73,17 @@ class Graph:
 
     Attributes:
         outputs: one node an output, in the order of the function's results.
+        plans: how the expressions are split for streaming, by whether sums may be reassociated; see `plan`.
+        counts: what trips of the streaming loop hold; see `streaming.count`.
     """
 
     ndim: int
     outputs: tuple[Node, ...] = ()
+    plans: dict[bool, Any] = field(default_factory=dict)
+    counts: dict[tuple[Any, ...], Any] = field(default_factory=dict)
     _nodes: dict[tuple[Any, ...], Node] = field(default_factory=dict)
 
-    def _intern(
-        self, op: str, args: tuple[Node, ...] = (), value: Any = None, fld: int = -1, off: Offset = ()
-    ) -> Node:
+    def _intern(self, op: str, args: tuple[Node, ...] = (), value: Any = None, fld: int = -1, off: Offset = ()) -> Node:
         # Constants are told apart by their bits: 0.0 and -0.0 are equal but not the same.
         stamp = struct.pack("<d", value) if op == "const" else value
         key = (op, tuple(a.id for a in args), stamp, fld, off)
@@ -108,13 +110,18 @@ class Graph:
     def rewrite(self, node: Node, leaf: Callable[[Node], Node], memo: dict[int, Node] | None = None) -> Node:
         """The same expression with every access replaced."""
         memo = {} if memo is None else memo
-        if node.uniform:
-            return node
-        if node.id not in memo:
-            if node.op == "access":
-                memo[node.id] = leaf(node)
+        stack = [node]
+        while stack:
+            top = stack[-1]
+            if top.id in memo or top.uniform:
+                memo.setdefault(top.id, top)
+                stack.pop()
+            elif top.op == "access":
+                memo[top.id] = leaf(top)
+            elif missing := [a for a in top.args if a.id not in memo]:
+                stack += missing
             else:
-                memo[node.id] = self.op(node.op, *(self.rewrite(a, leaf, memo) for a in node.args))
+                memo[top.id] = self.op(top.op, *(memo[a.id] for a in top.args))
         return memo[node.id]
 
     def shift(self, node: Node, by: Sequence[int]) -> Node:
@@ -167,16 +174,13 @@ def accesses(nodes: Sequence[Node]) -> list[Node]:
     """The distinct accesses below some nodes, in order of evaluation."""
     seen: set[int] = set()
     found: list[Node] = []
-
-    def visit(node: Node) -> None:
+    stack = list(reversed(nodes))
+    while stack:
+        node = stack.pop()
         if node.id in seen:
-            return
+            continue
         seen.add(node.id)
-        for arg in node.args:
-            visit(arg)
         if node.op == "access":
             found.append(node)
-
-    for node in nodes:
-        visit(node)
+        stack += reversed(node.args)
     return found

@@ -77,13 +77,11 @@ class Plan:
 
 def make_plan(graph: Graph, fast: bool) -> Plan:
     """Plan all outputs; in source order nothing is scattered, since that would change the order of additions."""
-    plan = Plan(graph)
-    if not fast:
-        plan.finals = [Final("node", node=n) for n in graph.outputs]
-        return plan
-    maker = _Planner(plan)
-    plan.finals = [maker.final(n) for n in graph.outputs]
-    return plan
+    if fast not in graph.plans:
+        plan = graph.plans[fast] = Plan(graph)
+        make = _Planner(plan).final if fast else lambda n: Final("node", node=n)
+        plan.finals = [make(n) for n in graph.outputs]
+    return graph.plans[fast]
 
 
 class _Planner:
@@ -157,9 +155,7 @@ def _group(vectors: dict[Node, dict[int, list[Coefficient]]]) -> list[Group]:
         # An atom whose coefficients carry different scalars cannot be merged: one layer for each.
         layers = max(len(cs) for cs in by_plane.values())
         for layer in range(layers):
-            vector = tuple(
-                sorted(((dx, cs[layer]) for dx, cs in by_plane.items() if layer < len(cs)), key=_first)
-            )
+            vector = tuple(sorted(((dx, cs[layer]) for dx, cs in by_plane.items() if layer < len(cs)), key=_first))
             sign = -1 if vector[0][1].number < 0 else 1
             vector = tuple((dx, c.scaled(sign)) for dx, c in vector)
             key = tuple((dx, *c.key) for dx, c in vector)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xdsl.ir import SSAValue
-
+from stencil_dsl.schedule.builder import Value
 from stencil_dsl.schedule.expr import Node, accesses
 from stencil_dsl.schedule.linear import Coefficient
 from stencil_dsl.schedule.plan import Group, Sum
@@ -22,8 +21,8 @@ class Scatter:
 
     def __init__(self, body: Body) -> None:
         self.body, self.b = body, body.b
-        self.open: dict[tuple[int, int, int], list[SSAValue | None]] = {}
-        self.done: dict[tuple[int, int, int], SSAValue] = {}
+        self.open: dict[tuple[int, int, int], list[Value | None]] = {}
+        self.done: dict[tuple[int, int, int], Value] = {}
         for i, total in enumerate(body.plan.sums):
             for j, lane in body.rows_lanes:
                 self.open[i, j, lane] = [None] * total.open_outputs
@@ -33,25 +32,30 @@ class Scatter:
     def _slots(self) -> list[tuple[tuple[int, int, int], int]]:
         return [(key, k) for key, slots in self.open.items() for k in range(len(slots))]
 
-    def carried(self) -> list[SSAValue]:
+    def carried(self) -> list[Value]:
         values = []
         for key, k in self._slots():
             value = self.open[key][k]
             assert value is not None
-            value.name_hint = value.name_hint or f"acc{k}"
+            self.b.hint(value, f"acc{k}")
             values.append(value)
         return values
 
-    def adopt(self, values: list[SSAValue]) -> list[SSAValue]:
+    def adopt(self, values: list[Value]) -> list[Value]:
         """Continue from these accumulators; returns the values that are not accumulators."""
         slots = self._slots()
         for (key, k), value in zip(slots, values, strict=False):
             self.open[key][k] = value
         return values[len(slots) :]
 
+    def assume_open(self) -> None:
+        """Stand-ins for the head's accumulators, where only the steady state matters."""
+        for slots in self.open.values():
+            slots[:] = [self.b.token() for _ in slots]  # type: ignore[attr-defined]
+
     # -- planes
 
-    def head(self, x0: SSAValue) -> None:
+    def head(self, x0: Value) -> None:
         """Take the planes before the first complete output: they count only for outputs inside the chunk."""
         for i, total in enumerate(self.body.plan.sums):
             for m in range(total.lo, total.hi):
@@ -60,11 +64,11 @@ class Scatter:
                     wanted = {dx: m - dx for dx in range(total.lo, m + 1)}
                     self._add(total, j, lane, x0, m, wanted, slots)
 
-    def advance(self, x: SSAValue, t: int, remaining: int | None) -> None:
+    def advance(self, x: Value, t: int, remaining: int | None) -> None:
         """Take plane x + t + hi of every sum; `remaining` outputs follow this one in the chunk (None: enough)."""
         for i, total in enumerate(self.body.plan.sums):
             for j, lane in self.body.rows_lanes:
-                slots: list[SSAValue | None] = [*self.open[i, j, lane], None]
+                slots: list[Value | None] = [*self.open[i, j, lane], None]
                 last = total.open_outputs if remaining is None else min(total.open_outputs, remaining)
                 wanted = {total.hi - k: k for k in range(last + 1)}
                 self._add(total, j, lane, x, t + total.hi, wanted, slots)
@@ -78,16 +82,16 @@ class Scatter:
         total: Sum,
         j: int,
         lane: int,
-        x: SSAValue,
+        x: Value,
         shift: int,
         wanted: dict[int, int],
-        slots: list[SSAValue | None],
+        slots: list[Value | None],
     ) -> None:
         """Add what plane x + shift contributes at each wanted offset to the accumulator of its slot."""
         b = self.b
         for mirrored in self._mirrored(total, wanted):
             dx, sign = mirrored
-            shared: SSAValue | None = None
+            shared: Value | None = None
             for group in total.groups:
                 for c in (c for d, c in group.vector if d == dx):
                     shared = self._accumulate(shared, c, *self._group(group, j, lane, x, shift))
@@ -118,7 +122,7 @@ class Scatter:
                     break
         return found
 
-    def _accumulate(self, acc: SSAValue | None, c: Coefficient, sign: int, value: SSAValue) -> SSAValue:
+    def _accumulate(self, acc: Value | None, c: Coefficient, sign: int, value: Value) -> Value:
         if c.scalar is None:
             return self.b.scaled_add(acc, sign * c.number, value)
         scalar = self.b.expression(c.scalar, _no_access, self.body.scalars)
@@ -129,7 +133,7 @@ class Scatter:
 
     # -- sums within a plane
 
-    def _group(self, group: Group, j: int, lane: int, x: SSAValue, shift: int) -> tuple[int, SSAValue]:
+    def _group(self, group: Group, j: int, lane: int, x: Value, shift: int) -> tuple[int, Value]:
         """Sign and value of a group's sum: row by row, so that rows shared by several outputs are summed once."""
         rows: dict[int, list[tuple[int, Node]]] = {}
         for sign, atom in group.members:
@@ -137,9 +141,7 @@ class Scatter:
         parts = [self._row(rows[anchor], j, lane, x, shift) for anchor in sorted(rows)]
         return self._signed_sum(parts)
 
-    def _row(
-        self, members: list[tuple[int, Node]], j: int, lane: int, x: SSAValue, shift: int
-    ) -> tuple[int, SSAValue]:
+    def _row(self, members: list[tuple[int, Node]], j: int, lane: int, x: Value, shift: int) -> tuple[int, Value]:
         """Mirror images along z first: other coefficients want the same pair sums."""
         by_z: dict[int, list[tuple[int, Node]]] = {}
         for sign, atom in members:
@@ -150,7 +152,7 @@ class Scatter:
             parts.append(self._signed_sum([(s, self._atom(a, j, lane, x, shift)) for s, a in same]))
         return self._signed_sum(parts)
 
-    def _atom(self, atom: Node, j: int, lane: int, x: SSAValue, shift: int) -> SSAValue:
+    def _atom(self, atom: Node, j: int, lane: int, x: Value, shift: int) -> Value:
         return self.b.expression(
             atom,
             lambda n: self.body.value(n, x, shift, j, lane),
@@ -158,7 +160,7 @@ class Scatter:
             ("atom", x, shift, j, lane),
         )
 
-    def _signed_sum(self, parts: list[tuple[int, SSAValue]]) -> tuple[int, SSAValue]:
+    def _signed_sum(self, parts: list[tuple[int, Value]]) -> tuple[int, Value]:
         first, total = parts[0]
         for sign, value in parts[1:]:
             total = self.b.map("add" if sign == first else "sub", total, value)
@@ -174,5 +176,5 @@ def _any_offset(atom: Node) -> tuple[int, ...]:
     return accesses([atom])[0].offset
 
 
-def _no_access(node: Node) -> SSAValue:
+def _no_access(node: Node) -> Value:
     raise AssertionError("a coefficient reads no field")

@@ -115,9 +115,7 @@ class Schedule:
             parts += [f"rows {self.rows}", f"chunk {self.chunk}"]
             parts += [f"unroll {self.unroll}"] * (self.unroll > 1) + [self.carry] * (self.carry != "reload")
         parts += [f"occupancy {self.occupancy}"] * (self.occupancy is not None)
-        parts += [f"{self.warps} warps"] * (self.warps != 4) + [f"latency {self.latency}"] * (
-            self.latency is not None
-        )
+        parts += [f"{self.warps} warps"] * (self.warps != 4) + [f"latency {self.latency}"] * (self.latency is not None)
         parts += ["checked"] * (self.loads == "checked") + ["dynamic"] * (not self.static_shape)
         parts += [f"{self.block_order} first"] * (self.block_order != "z") + [self.order]
         return f"{self.kind} " + ", ".join(parts)

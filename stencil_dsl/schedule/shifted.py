@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir import Block, Region
 
 from stencil_dsl.dialects import tile
 from stencil_dsl.errors import ScheduleError
-from stencil_dsl.schedule.builder import TileBuilder
+from stencil_dsl.schedule.builder import Numbering, TileBuilder, Value
+from stencil_dsl.schedule.counting import CountingBuilder, Counts
 from stencil_dsl.schedule.expr import Node, accesses
 from stencil_dsl.schedule.layout import Layout, round_up
 from stencil_dsl.schedule.problem import Lowered, Param, Problem, check_grid, grid_axes
@@ -19,9 +21,7 @@ from stencil_dsl.schedule.schedule import Schedule
 
 def covering_extents(layout: Layout, cover: tuple[int, ...], reach: tuple[int, ...]) -> tuple[int, ...]:
     """Extents an array must be given so that tiles covering the interior, moved by `reach`, stay inside it."""
-    return tuple(
-        max(e, o + c + r) for e, o, c, r in zip(layout.extents, layout.origin, cover, reach, strict=True)
-    )
+    return tuple(max(e, o + c + r) for e, o, c, r in zip(layout.extents, layout.origin, cover, reach, strict=True))
 
 
 def required_elements(layout: Layout, cover: tuple[int, ...], reach: tuple[int, ...]) -> int:
@@ -40,9 +40,7 @@ def uncheckable(problem: Problem, tile_shape: tuple[int, ...]) -> str | None:
     """Why whole tiles cannot be loaded without checks, or None where they can."""
     if problem.shape is None:
         # The caller has compared run-time extents with what can be read, and says so in the capacity.
-        return (
-            None if all(p.capacity for p in problem.inputs) else "some array has no padding behind its rows"
-        )
+        return None if all(p.capacity for p in problem.inputs) else "some array has no padding behind its rows"
     return uncovered(problem.fields, problem.graph.outputs, problem.shape, problem.inputs, tile_shape)
 
 
@@ -93,8 +91,24 @@ def output_names(problem: Problem) -> list[str]:
     return ["out"] if len(problem.outputs) == 1 else [f"{name}_out" for name in problem.outputs]
 
 
-def lower(problem: Problem, schedule: Schedule) -> Lowered:
-    """Lower to level 3.
+@dataclass(frozen=True)
+class Outline:
+    """Everything about a lowering but its operations.
+
+    Attributes:
+        checked: loads test every element against their view.
+        required: elements that must be readable from each field's first one on.
+    """
+
+    params: tuple[Param, ...]
+    grid: tuple[int, ...] | None
+    axes: tuple[int, ...]
+    checked: bool
+    required: tuple[int, ...]
+
+
+def outline(problem: Problem, schedule: Schedule) -> Outline:
+    """Parameters and launch geometry.
 
     Raises:
         ScheduleError: where the schedule asks for unchecked loads that memory does not allow.
@@ -105,89 +119,78 @@ def lower(problem: Problem, schedule: Schedule) -> Lowered:
     if schedule.loads == "unchecked" and why:
         raise ScheduleError(f"unchecked loads are not possible: {why}; use padded arrays or loads='auto'")
     checked = schedule.loads == "checked" or (schedule.loads == "auto" and why is not None)
-    nodes = accesses(problem.graph.outputs)
-    params = [Param("field", i, n) for i, n in enumerate(problem.fields)]
-    params += [Param("output", i, n) for i, n in enumerate(output_names(problem))]
-    params += [Param("scalar", i, n) for i, n in enumerate(problem.scalars)]
-    counts = None
-    required: tuple[int, ...] = ()
-    if shape is not None:
-        counts = [-(-n // t) for n, t in zip(shape, tiles, strict=True)]
-        cover = tuple(shape) if checked else tuple(c * t for c, t in zip(counts, tiles, strict=True))
-        reaches = [reach_of(nodes, i, ndim) for i in range(len(problem.fields))]
-        params = [
-            Param(p.kind, p.index, p.name, covering_extents(problem.inputs[p.index], cover, reaches[p.index]))
-            if p.kind == "field"
-            else Param(p.kind, p.index, p.name, shape if p.kind == "output" else None)
-            for p in params
-        ]
-        required = tuple(
-            required_elements(layout, cover, r) for layout, r in zip(problem.inputs, reaches, strict=True)
-        )
     axes = grid_axes(ndim, schedule.block_order)
-    grid = check_grid(counts, axes) if counts else None
-    block = kernel_block(problem, params, 1)
-    _Body(problem, schedule, block, checked).build()
-    module = wrap_module(problem, block, schedule, params, grid)
-    return Lowered(
-        module, problem.name, tuple(params), grid, axes, tiles, required=required, notes={"checked": checked}
-    )
+    fields = [Param("field", i, n) for i, n in enumerate(problem.fields)]
+    rest = [Param("output", i, n, shape) for i, n in enumerate(output_names(problem))]
+    rest += [Param("scalar", i, n) for i, n in enumerate(problem.scalars)]
+    if shape is None:
+        return Outline((*fields, *rest), None, axes, checked, ())
+    nodes = accesses(problem.graph.outputs)
+    counts = [-(-n // t) for n, t in zip(shape, tiles, strict=True)]
+    cover = tuple(shape) if checked else tuple(c * t for c, t in zip(counts, tiles, strict=True))
+    reaches = [reach_of(nodes, i, ndim) for i in range(len(fields))]
+    layouts = list(zip(problem.inputs, reaches, strict=True))
+    known = [replace(p, shape=covering_extents(x, cover, r)) for p, (x, r) in zip(fields, layouts, strict=True)]
+    required = tuple(required_elements(x, cover, r) for x, r in layouts)
+    return Outline((*known, *rest), check_grid(counts, axes), axes, checked, required)
+
+
+def lower(problem: Problem, schedule: Schedule) -> Lowered:
+    """Lower to level 3; raises like `outline`."""
+    o = outline(problem, schedule)
+    block = kernel_block(problem, list(o.params), 1)
+    builder = TileBuilder(block, problem.element, schedule.tile, schedule.order == "fast")
+    _Body(problem, schedule, builder, o).build()
+    module = wrap_module(problem, block, schedule, list(o.params), o.grid)
+    notes: dict[str, object] = {"checked": o.checked}
+    return Lowered(module, problem.name, o.params, o.grid, o.axes, schedule.tile, required=o.required, notes=notes)
+
+
+def count(problem: Problem, schedule: Schedule) -> Counts:
+    """What `lower` would emit; raises like `outline`."""
+    o = outline(problem, schedule)
+    builder = CountingBuilder(len(o.params), schedule.tile, schedule.order == "fast")
+    _Body(problem, schedule, builder, o).build()
+    return builder.counts()
 
 
 class _Body:
-    def __init__(self, problem: Problem, schedule: Schedule, block: Block, checked: bool) -> None:
-        self.problem, self.schedule, self.checked = problem, schedule, checked
-        self.b = TileBuilder(block, problem.element, schedule.tile, schedule.order == "fast")
+    def __init__(self, problem: Problem, schedule: Schedule, builder: Numbering, o: Outline) -> None:
+        self.problem, self.schedule, self.checked, self.b = problem, schedule, o.checked, builder
         n = len(problem.fields)
-        self.fields = block.args[:n]
-        self.outs = block.args[n : n + len(problem.outputs)]
-        self.scalars = block.args[n + len(problem.outputs) :]
-        axes = grid_axes(problem.ndim, schedule.block_order)
+        self.fields = builder.arguments[:n]
+        self.outs = builder.arguments[n : n + len(problem.outputs)]
+        self.scalars = builder.arguments[n + len(problem.outputs) :]
         names = "xyz" if problem.ndim == 3 else "xz" if problem.ndim == 2 else "z"
-        ids = {axis: self.b.block_id(g, f"b{names[axis]}") for g, axis in enumerate(axes)}
+        ids = {axis: builder.block_id(g, f"b{names[axis]}") for g, axis in enumerate(o.axes)}
         self.index = [ids[axis] for axis in range(problem.ndim)]
         self.cover = [self._cover(axis, names[axis]) for axis in range(problem.ndim)]
 
-    def _cover(self, axis: int, name: str) -> int | SSAValue:
+    def _cover(self, axis: int, name: str) -> int | Value:
         """Extent of a view: the interior, rounded up to whole tiles where loads are not checked."""
         t = self.schedule.tile[axis]
         if self.problem.shape is not None:
             n = self.problem.shape[axis]
             return n if self.checked else round_up(n, t)
-        n_value = self.b.once(("extent", axis), lambda: tile.ExtentOp(self.outs[0], axis), f"n{name}")
+        extent = self.b.extent(self.outs[0], axis, f"n{name}")
         if self.checked or t == 1:
-            return n_value
-        return self.b.iop("mul", self.b.iop("ceildiv", n_value, t), t, f"cover_{name}")
+            return extent
+        return self.b.iop("mul", self.b.iop("ceildiv", extent, t), t, f"cover_{name}")
 
-    def view(self, node: Node) -> SSAValue:
-        """The window of a field that holds, for every cell of the interior, its neighbour at an offset."""
+    def load(self, node: Node) -> Value:
+        """A tile of the window that holds, for every cell of the interior, its neighbour at an offset."""
         value = self.fields[node.field]
         origin = self.problem.inputs[node.field].origin
         sign = "".join(f"_{'m' if o < 0 else 'p'}{abs(o)}" if o else "_0" for o in node.offset)
         for axis in range(self.problem.ndim):
             start, extent = origin[axis] + node.offset[axis], self.cover[axis]
-            source = value
-            value = self.b.once(
-                ("slice", source, axis, start, extent),
-                lambda source=source, axis=axis, start=start, extent=extent: tile.SliceOp(
-                    source, axis, start, extent
-                ),
-                f"{self.problem.fields[node.field]}{sign}" if axis == self.problem.ndim - 1 else None,
-            )
-        return value
-
-    def load(self, node: Node) -> SSAValue:
-        view = self.view(node)
-        s = self.schedule
-        return self.b.once(
-            ("load", view), lambda: tile.LoadOp(view, self.index, s.tile, self.checked, s.latency)
-        )
+            name = f"{self.problem.fields[node.field]}{sign}" if axis == self.problem.ndim - 1 else None
+            value = self.b.slice(value, axis, start, extent, name)
+        return self.b.load(value, self.index, self.schedule.tile, self.checked, self.schedule.latency)
 
     def build(self) -> None:
         shape = self.problem.shape
         exact = shape is not None and all(n % t == 0 for n, t in zip(shape, self.schedule.tile, strict=True))
         for out, node in zip(self.outs, self.problem.graph.outputs, strict=True):
             value = self.b.expression(node, self.load, self.scalars)
-            self.b.emit(
-                tile.StoreOp(value, out, self.index, checked=not exact or self.schedule.loads == "checked")
-            )
+            self.b.store(value, out, self.index, checked=not exact or self.schedule.loads == "checked")

@@ -11,10 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import gcd
 
-from xdsl.ir import Block
-
 from stencil_dsl.errors import ScheduleError
 from stencil_dsl.schedule.builder import TileBuilder
+from stencil_dsl.schedule.counting import CountingBuilder, Counts
 from stencil_dsl.schedule.expr import Node, accesses
 from stencil_dsl.schedule.layout import Layout
 from stencil_dsl.schedule.plan import Plan, make_plan
@@ -118,8 +117,20 @@ def check_layouts(problem: Problem, schedule: Schedule, reaches: list[_Reach]) -
             raise ScheduleError(f"field {name!r}: rows do not start on pairs of {schedule.pair}; use pair=1")
 
 
-def lower(problem: Problem, schedule: Schedule) -> Lowered:
-    """Lower to level 3.
+@dataclass(frozen=True)
+class Outline:
+    """Everything about a lowering but its operations; `required` as in `Lowered`."""
+
+    plan: Plan
+    geometry: Geometry
+    params: tuple[Param, ...]
+    grid: tuple[int, ...]
+    axes: tuple[int, ...]
+    required: tuple[int, ...]
+
+
+def outline(problem: Problem, schedule: Schedule) -> Outline:
+    """Plan, tiles and launch geometry.
 
     Raises:
         ScheduleError: without a static shape, or where memory does not allow unchecked loads.
@@ -131,12 +142,11 @@ def lower(problem: Problem, schedule: Schedule) -> Lowered:
         raise ScheduleError("streaming loads are unchecked; use kind='shifted' with loads='checked'")
     plan = make_plan(problem.graph, schedule.order == "fast")
     g = geometry(problem, schedule, plan)
-    offsets = [[a.offset for a in plan_accesses(plan) if a.field == i] for i in range(len(problem.fields))]
+    nodes = plan_accesses(plan)
+    offsets = [[a.offset for a in nodes if a.field == i] for i in range(len(problem.fields))]
     reaches = [_reach(p, o, g, problem.ndim) for p, o in zip(problem.inputs, offsets, strict=True)]
     check_layouts(problem, schedule, reaches)
-    params = [
-        Param("field", i, n, r.extents) for i, (n, r) in enumerate(zip(problem.fields, reaches, strict=True))
-    ]
+    params = [Param("field", i, n, r.extents) for i, (n, r) in enumerate(zip(problem.fields, reaches, strict=True))]
     for o, name in enumerate(output_names(problem)):
         copies = [(t, j) for t in range(g.unroll) for j in range(g.rows)]
         for t, j in copies:
@@ -146,24 +156,44 @@ def lower(problem: Problem, schedule: Schedule) -> Lowered:
     axes = grid_axes(problem.ndim, schedule.block_order)
     blocks_y = -(-g.tiles_y // g.rows)
     counts = [g.chunks, blocks_y, g.tiles_z] if problem.ndim == 3 else [g.chunks, g.tiles_z]
-    grid = check_grid(counts, axes)
-    block = kernel_block(problem, params, g.pair)
-    Body(problem, schedule, plan, g, _builder(problem, schedule, g, block), axes).build()
-    module = wrap_module(problem, block, schedule, params, grid)
+    required = tuple(r.required for r in reaches)
+    return Outline(plan, g, tuple(params), check_grid(counts, axes), axes, required)
+
+
+def _compute_tile(problem: Problem, g: Geometry) -> tuple[int, ...]:
+    return ((1, g.ty, g.tz) if problem.ndim == 3 else (1, g.tz)) + (1,) * (g.pair > 1)
+
+
+def lower(problem: Problem, schedule: Schedule) -> Lowered:
+    """Lower to level 3; raises like `outline`."""
+    o = outline(problem, schedule)
+    g = o.geometry
+    block = kernel_block(problem, list(o.params), g.pair)
+    builder = TileBuilder(block, problem.element, _compute_tile(problem, g), schedule.order == "fast")
+    Body(problem, schedule, o.plan, g, builder, o.axes).build()
+    module = wrap_module(problem, block, schedule, list(o.params), o.grid)
     owned = (-(-g.nx // g.chunks), g.rows * g.ty, g.tz * g.pair)
     return Lowered(
         module,
         problem.name,
-        tuple(params),
-        grid,
-        axes,
+        o.params,
+        o.grid,
+        o.axes,
         owned if problem.ndim == 3 else (owned[0], owned[2]),
         pair=g.pair,
-        required=tuple(r.required for r in reaches),
-        notes={"checked": False, "geometry": g, "plan": plan},
+        required=o.required,
+        notes={"checked": False, "geometry": g},
     )
 
 
-def _builder(problem: Problem, schedule: Schedule, g: Geometry, block: Block) -> TileBuilder:
-    shape = (1, g.ty, g.tz) if problem.ndim == 3 else (1, g.tz)
-    return TileBuilder(block, problem.element, shape + (1,) * (g.pair > 1), schedule.order == "fast")
+def count(problem: Problem, schedule: Schedule, o: Outline) -> Counts:
+    """What one trip of the loop would be; the same for all chunks and hints."""
+    g = o.geometry
+    key = (schedule.order, schedule.carry, g.ty, g.tz, g.pair, g.rows, g.unroll)
+    if key in problem.graph.counts:
+        return problem.graph.counts[key]
+    builder = CountingBuilder(len(o.params), _compute_tile(problem, g), schedule.order == "fast")
+    Body(problem, schedule, o.plan, g, builder, o.axes).build()
+    assert builder.loop_counts is not None
+    problem.graph.counts[key] = builder.loop_counts
+    return builder.loop_counts

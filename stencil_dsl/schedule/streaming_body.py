@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from xdsl.ir import SSAValue
-
-from stencil_dsl.dialects import tile
-from stencil_dsl.schedule.builder import TileBuilder
+from stencil_dsl.schedule.builder import Numbering, Value
 from stencil_dsl.schedule.expr import Node, accesses
 from stencil_dsl.schedule.plan import Final, Plan
 from stencil_dsl.schedule.problem import Problem
@@ -41,7 +38,7 @@ class Geometry:
     unroll: int
 
 
-Queue = dict[tuple[int, int, int], dict[int, SSAValue]]
+Queue = dict[tuple[int, int, int], dict[int, Value]]
 """(field, row, z) to plane offset to raw tile."""
 
 
@@ -58,16 +55,15 @@ class Body:
         schedule: Schedule,
         plan: Plan,
         g: Geometry,
-        builder: TileBuilder,
+        builder: Numbering,
         axes: Sequence[int],
     ) -> None:
         self.problem, self.schedule, self.plan, self.g, self.b = problem, schedule, plan, g, builder
         self.planar = problem.ndim == 2
-        block = builder.blocks[0]
         n_fields, n_outs = len(problem.fields), len(problem.outputs) * g.rows * g.unroll
-        self.fields = block.args[:n_fields]
-        self.outs = block.args[n_fields : n_fields + n_outs]
-        self.scalars = block.args[n_fields + n_outs :]
+        self.fields = builder.arguments[:n_fields]
+        self.outs = builder.arguments[n_fields : n_fields + n_outs]
+        self.scalars = builder.arguments[n_fields + n_outs :]
         self.rows_lanes = [(j, lane) for j in range(g.rows) for lane in range(g.pair)]
         self._block_indices(axes)
         self.scatter = Scatter(self)
@@ -94,7 +90,7 @@ class Body:
 
     # -- memory
 
-    def _view(self, field: int, shift: int, row: int, z: int) -> SSAValue:
+    def _view(self, field: int, shift: int, row: int, z: int) -> Value:
         """Window of a field moved by planes, cells along y and (pairs of) cells along z."""
         g, origin = self.g, self.problem.inputs[field].origin
         # A window for a later plane of a trip ends earlier: x never gets as far as the chunk's last plane there.
@@ -107,18 +103,12 @@ class Body:
         value = self.fields[field]
         name = self.problem.fields[field]
         for axis, start, extent in windows:
-            source, offset = value, (shift, row, z)[axis if not self.planar or axis == 0 else 2]
+            offset = (shift, row, z)[axis if not self.planar or axis == 0 else 2]
             name += f"_{'m' if offset < 0 else 'p'}{abs(offset)}" if offset else "_0"
-            value = self.b.outer(
-                ("slice", source, axis, start),
-                lambda source=source, axis=axis, start=start, extent=extent: tile.SliceOp(
-                    source, axis, start, extent
-                ),
-                name,
-            )
+            value = self.b.slice(value, axis, start, extent, name)
         return value
 
-    def load(self, field: int, x: SSAValue, shift: int, row: int, z: int) -> SSAValue:
+    def load(self, field: int, x: Value, shift: int, row: int, z: int) -> Value:
         """One raw tile: a row of cells, or of pairs."""
         g = self.g
         view = self._view(field, shift, row, z)
@@ -127,16 +117,12 @@ class Body:
         if g.pair > 1:
             index.append(self.b.index(0))
             shape.append(g.pair)
-        return self.b.once(
-            ("load", view, x), lambda: tile.LoadOp(view, index, shape, False, self.schedule.latency)
-        )
+        return self.b.load(view, index, shape, False, self.schedule.latency)
 
     def row_of(self, node: Node, j: int) -> int:
         return 0 if self.planar else j * self.g.ty + node.offset[1]
 
-    def value(
-        self, node: Node, x: SSAValue, shift: int, j: int, lane: int, queue: Queue | None = None
-    ) -> SSAValue:
+    def value(self, node: Node, x: Value, shift: int, j: int, lane: int, queue: Queue | None = None) -> Value:
         """Value of an access: from a load at plane x + shift + its offset, or from the queue."""
         z, part = divmod(lane + node.offset[-1], self.g.pair)
         plane, row = shift + node.offset[0], self.row_of(node, j)
@@ -147,41 +133,25 @@ class Body:
             raw = self.load(node.field, x, plane, row, z)
         return self.lane(raw, part)
 
-    def lane(self, raw: SSAValue, part: int) -> SSAValue:
-        if self.g.pair == 1:
-            return raw
-        rank = self.problem.ndim + 1
-        return self.b.once(
-            ("lane", raw, part),
-            lambda: tile.ExtractOp(raw, [0] * (rank - 1) + [part], self.b.type.extents),
-        )
+    def lane(self, raw: Value, part: int) -> Value:
+        return raw if self.g.pair == 1 else self.b.extract(raw, part)
 
-    def store(self, lanes: list[SSAValue], output: int, j: int, t: int, x: SSAValue) -> None:
+    def store(self, lanes: list[Value], output: int, j: int, t: int, x: Value) -> None:
         g = self.g
         while len(lanes) > 1:
-            lanes = [
-                self.b.emit(tile.CatOp(a, b, self.problem.ndim))
-                for a, b in zip(lanes[::2], lanes[1::2], strict=True)
-            ]
+            lanes = [self.b.cat(a, b, self.problem.ndim) for a, b in zip(lanes[::2], lanes[1::2], strict=True)]
         value = lanes[0]
         if g.pair > 1:
             width = g.tz * g.pair
-            value = self.b.emit(tile.ReshapeOp(value, [1, width] if self.planar else [1, g.ty, width]))
+            value = self.b.reshape(value, [1, width] if self.planar else [1, g.ty, width])
         copy = t if t < g.unroll else 0
         view = self.outs[(output * g.unroll + copy) * g.rows + j]
         for axis, start, extent in ((0, t, g.nx - t), (1, j * g.ty, g.ny - j * g.ty)):
             if start:
-                source = view
-                view = self.b.outer(
-                    ("slice", source, axis, start),
-                    lambda source=source, axis=axis, start=start, extent=extent: tile.SliceOp(
-                        source, axis, start, extent
-                    ),
-                    f"{self.outs[0].name_hint}_at_{t}_{j}",
-                )
+                view = self.b.slice(view, axis, start, extent, f"out{output}_at_{t}_{j}")
         overhang = g.nz % (g.tz * g.pair) or g.ny % g.ty
         index = [x, self.bz] if self.planar else [x, self.y, self.bz]
-        self.b.emit(tile.StoreOp(value, view, index, checked=bool(overhang)))
+        self.b.store(value, view, index, checked=bool(overhang))
 
     # -- values of earlier planes
 
@@ -200,13 +170,13 @@ class Body:
             for (f, row, z), (lo, hi) in self.queued.items()
         }
 
-    def _extend_queue(self, queue: Queue, x: SSAValue, t: int) -> None:
+    def _extend_queue(self, queue: Queue, x: Value, t: int) -> None:
         for (f, row, z), (_, hi) in self.queued.items():
             queue[f, row, z][hi + t] = self.load(f, x, hi + t, row, z)
 
     # -- trips
 
-    def final(self, final: Final, x: SSAValue, t: int, j: int, lane: int, queue: Queue) -> SSAValue:
+    def final(self, final: Final, x: Value, t: int, j: int, lane: int, queue: Queue) -> Value:
         if final.kind == "sum":
             return self.scatter.done[final.index, j, lane]
         if final.kind == "node":
@@ -221,7 +191,7 @@ class Body:
         kind = {"min": "minnum", "max": "maxnum"}.get(final.kind, final.kind)
         return self.b.map(kind, *args)
 
-    def trip(self, x: SSAValue, t: int, queue: Queue, remaining: int | None) -> None:
+    def trip(self, x: Value, t: int, queue: Queue, remaining: int | None) -> None:
         """Take one plane of every sum and complete the outputs of plane x + t."""
         self._extend_queue(queue, x, t)
         self.scatter.advance(x, t, remaining)
@@ -232,7 +202,10 @@ class Body:
 
     def build(self) -> None:
         b, g = self.b, self.g
-        self.scatter.head(self.x0)
+        if b.counting:
+            self.scatter.assume_open()
+        else:
+            self.scatter.head(self.x0)
         queue = self._open_queue()
         keys = [(key, p) for key, (lo, hi) in self.queued.items() for p in range(lo, hi)]
         carried = self.scatter.carried() + [queue[key][p] for key, p in keys]
@@ -244,13 +217,13 @@ class Body:
                 self.trip(x, t, inner, None)
             ends += self.scatter.carried()
             ends += [inner[key][p + g.unroll] for key, p in keys]
-        if g.tail:
+        if g.tail and not b.counting:
             queue = self._adopt_queue(keys, self.scatter.adopt(results))
             for t in range(g.tail):
                 self.trip(stop, t, queue, g.tail - 1 - t)
 
     @staticmethod
-    def _adopt_queue(keys: Iterable[tuple[tuple[int, int, int], int]], values: list[SSAValue]) -> Queue:
+    def _adopt_queue(keys: Iterable[tuple[tuple[int, int, int], int]], values: list[Value]) -> Queue:
         queue: Queue = {}
         for (key, p), value in zip(keys, values, strict=True):
             queue.setdefault(key, {})[p] = value

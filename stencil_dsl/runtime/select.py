@@ -1,0 +1,195 @@
+"""Chooses a schedule: ranked by the model, checked by compiling, decided by measuring, as far as asked and possible."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from stencil_dsl.errors import ScheduleError, StencilError, ToolchainError
+from stencil_dsl.runtime.definition import Definition
+from stencil_dsl.runtime.devices import gpu_available, require_cupy
+from stencil_dsl.runtime.race import plan_entry, race
+from stencil_dsl.runtime.specialize import Form, Specialization, problem_of
+from stencil_dsl.runtime.tuning_store import TuningStore
+from stencil_dsl.runtime.validate import TOLERANCE
+from stencil_dsl.schedule.candidates import candidates
+from stencil_dsl.schedule.model import Prediction, predict
+from stencil_dsl.schedule.schedule import Schedule
+from stencil_dsl.schedule.target import Target, target_for
+from stencil_dsl.toolchain import BuildRequest, Entry, KernelCache, Toolkit, build_many
+
+Mode = Literal["model", "compile", "measure"]
+
+COMPILED = 6
+"""Candidates that tune="compile" compiles."""
+
+MEASURED = 24
+"""Candidates that tune="measure" compiles and times."""
+
+
+@dataclass
+class Candidate:
+    """One schedule on its way through the selection.
+
+    Attributes:
+        ms: measured milliseconds of a sweep, where it was measured.
+        out: why it was dropped, or "".
+    """
+
+    schedule: Schedule
+    prediction: Prediction
+    spec: Specialization | None = None
+    entry: Entry | None = None
+    ms: float | None = None
+    out: str = ""
+
+
+def rank(definition: Definition, form: Form, order: str, target: Target) -> list[Candidate]:
+    """All legal candidates for a form, the one predicted fastest first."""
+    assert form.shape is not None
+    problem = problem_of(definition, form)
+    found = []
+    for schedule in candidates(definition.graph, definition.dtype, form.shape, order):
+        try:
+            found.append(Candidate(schedule, predict(problem, schedule, target)))
+        except ScheduleError:
+            continue
+    if not found:
+        raise ScheduleError(f"no schedule is legal for {definition.name} on {form.shape}")
+    return sorted(found, key=lambda c: c.prediction.seconds)
+
+
+def compile_best(
+    definition: Definition,
+    form: Form,
+    ranked: list[Candidate],
+    count: int,
+    arch: str,
+    toolkit: Toolkit | str | None,
+    cache: KernelCache | None,
+    note: Callable[[str], None],
+) -> list[Candidate]:
+    """Compile the first `count` in parallel processes; those that spill in the loop are dropped while others remain."""
+    chosen = ranked[:count]
+    for c in chosen:
+        c.spec = Specialization(definition, form, c.schedule)
+    requests = [BuildRequest(**c.spec.request(arch), toolkit=toolkit) for c in chosen if c.spec is not None]
+    results = build_many(requests, cache=cache)
+    for done, (candidate, result) in enumerate(zip(chosen, results, strict=True), 1):
+        if isinstance(result, ToolchainError):
+            candidate.out = str(result).splitlines()[0]
+        else:
+            candidate.entry = result
+            spills = result.resources.loop_spills or 0
+            candidate.out = f"spills {spills} times in the loop" if spills else ""
+        note(f"compiled {done} of {len(chosen)}: {candidate.schedule} {candidate.out}")
+    kept = [c for c in chosen if not c.out]
+    if not kept:
+        kept = [c for c in chosen if c.entry is not None]
+        for c in kept:
+            c.out = ""
+    if not kept:
+        raise ToolchainError("none of the best schedules compiles; the first said: " + chosen[0].out)
+    return kept
+
+
+def choose(
+    definition: Definition,
+    form: Form,
+    order: str,
+    mode: Mode,
+    arch: str,
+    toolkit: Toolkit | str | None,
+    cache: KernelCache | None,
+    store: TuningStore | None,
+    progress: bool = False,
+) -> Schedule:
+    """The schedule to use.
+
+    A stored choice wins over the model, and is not measured again.
+
+    Args:
+        mode: "model" compiles nothing; "compile" compiles the best few and drops what spills; "measure" also times
+            them on the device.
+
+    Raises:
+        StencilError: for an unknown mode.
+        GpuUnavailableError: for mode "measure" without a device.
+    """
+    if mode not in ("model", "compile", "measure"):
+        raise StencilError(f"tune is 'model', 'compile' or 'measure', got {mode!r}")
+    assert form.shape is not None
+    target = target_for(arch)
+    gpu, kit = _names(target, toolkit, mode)
+    if store is not None:
+        known = store.find(definition.graph, definition.dtype, order, form.shape, gpu, kit)
+        if known is not None and _legal(definition, form, known):
+            return known
+    ranked = rank(definition, form, order, target)
+    if mode == "model":
+        return ranked[0].schedule
+    note = _printer() if progress else _silent
+    kept = compile_best(
+        definition, form, ranked, COMPILED if mode == "compile" else MEASURED, arch, toolkit, cache, note
+    )
+    if mode == "compile":
+        return kept[0].schedule
+    best = measure(definition, form, kept, arch, toolkit, cache, note)
+    if store is not None:
+        facts = {"ms": best.ms, "shape": list(form.shape), "candidates": len(kept)}
+        store.put(definition.name, definition.graph, definition.dtype, form.shape, gpu, kit, best.schedule, facts)
+    return best.schedule
+
+
+def measure(
+    definition: Definition,
+    form: Form,
+    kept: list[Candidate],
+    arch: str,
+    toolkit: Toolkit | str | None,
+    cache: KernelCache | None,
+    note: Callable[[str], None],
+) -> Candidate:
+    """The fastest of the compiled candidates; a plain shifted kernel is what their values are compared with."""
+    require_cupy()
+    plain = Specialization(definition, form, Schedule(tile=(1,) * (definition.ndim - 1) + (128,)))
+    plans = [plan_entry(plain, plain.compile(arch, toolkit, cache))]
+    plans += [plan_entry(c.spec, c.entry) for c in kept if c.spec is not None and c.entry is not None]
+    times = race(plans, plain, TOLERANCE[definition.dtype], note)
+    for candidate, (ms, why) in zip(kept, times[1:], strict=True):
+        candidate.ms, candidate.out = ms, why
+        note(f"{candidate.schedule}: {why or f'{ms:.4f} ms'}")
+    timed = [c for c in kept if c.ms is not None]
+    if not timed:
+        raise StencilError(f"no candidate could be measured; the first said: {kept[0].out}")
+    return min(timed, key=lambda c: c.ms or 0.0)
+
+
+def _legal(definition: Definition, form: Form, schedule: Schedule) -> bool:
+    try:
+        Specialization(definition, form, schedule)
+    except ScheduleError:
+        return False
+    return True
+
+
+def _names(target: Target, toolkit: Toolkit | str | None, mode: Mode) -> tuple[str, str]:
+    """Names of GPU and toolkit as the store knows them; on a machine without a GPU those of the target."""
+    kit = toolkit.name if isinstance(toolkit, Toolkit) else toolkit or "default"
+    if mode == "measure" or gpu_available():
+        cupy = require_cupy()
+        return cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)["name"].decode(), kit
+    return target.name, kit
+
+
+def _silent(text: str) -> None:
+    pass
+
+
+def _printer() -> Callable[[str], None]:
+    def note(text: str) -> None:
+        print(f"stencil_dsl: {text}", file=sys.stderr, flush=True)
+
+    return note

@@ -1,0 +1,128 @@
+"""Chosen schedules, kept as readable JSON that can be shipped with a program."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from math import log2
+from pathlib import Path
+from typing import Any
+
+from stencil_dsl.errors import StencilError
+from stencil_dsl.schedule.expr import Graph
+from stencil_dsl.schedule.schedule import Schedule
+
+FORMAT = 1
+
+
+def graph_hash(graph: Graph) -> str:
+    """Identifies what a stencil computes, whatever its fields are called."""
+    text = f"{graph.ndim}|" + "|".join(map(repr, graph.outputs))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def shape_class(shape: tuple[int, ...]) -> str:
+    """Shapes that want the same schedule: extents to the next lower power of two, and how rows divide into tiles."""
+    sizes = "x".join(str(2 ** int(log2(n))) for n in shape)
+    width = next((w for w in (256, 128, 64) if shape[-1] % w == 0), 1)
+    return f"{sizes}/{width}"
+
+
+@dataclass
+class TuningStore:
+    """Schedules by (stencil, element type, shape class, GPU, toolkit).
+
+    Args:
+        path: a JSON file; it need not exist.
+
+    Raises:
+        StencilError: where the file is not such a store.
+    """
+
+    path: Path
+    entries: dict[tuple[str, ...], dict[str, Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.path = Path(self.path)
+        if not self.path.exists():
+            return
+        try:
+            data = json.loads(self.path.read_text())
+            if data["format"] != FORMAT:
+                raise KeyError("format")
+            for entry in data["schedules"]:
+                self.entries[self._key(entry)] = entry
+        except (json.JSONDecodeError, KeyError, TypeError) as error:
+            raise StencilError(
+                f"{self.path} is no tuning store of format {FORMAT}: {error!r}; remove or rename it"
+            ) from error
+
+    @staticmethod
+    def default() -> TuningStore:
+        """The store named by STENCIL_DSL_TUNING, or the user's."""
+        named = os.environ.get("STENCIL_DSL_TUNING")
+        if named:
+            return TuningStore(Path(named))
+        import platformdirs
+
+        return TuningStore(Path(platformdirs.user_data_dir("stencil-dsl")) / "tuning.json")
+
+    @staticmethod
+    def _key(entry: dict[str, Any]) -> tuple[str, ...]:
+        return tuple(str(entry[k]) for k in ("ir", "dtype", "order", "shape_class", "gpu", "toolkit"))
+
+    def find(
+        self, graph: Graph, dtype: str, order: str, shape: tuple[int, ...], gpu: str, toolkit: str
+    ) -> Schedule | None:
+        """The stored schedule; one of another toolkit is better than none."""
+        wanted = (graph_hash(graph), dtype, order, shape_class(shape), gpu)
+        exact = self.entries.get((*wanted, toolkit))
+        entry = exact or next((e for k, e in self.entries.items() if k[:-1] == wanted), None)
+        return None if entry is None else Schedule.from_json(entry["schedule"])
+
+    def put(
+        self,
+        name: str,
+        graph: Graph,
+        dtype: str,
+        shape: tuple[int, ...],
+        gpu: str,
+        toolkit: str,
+        schedule: Schedule,
+        facts: dict[str, Any],
+    ) -> None:
+        """Add or replace an entry and write the file, keeping what others have added meanwhile."""
+        entry = {
+            "stencil": name,
+            "ir": graph_hash(graph),
+            "dtype": dtype,
+            "order": schedule.order,
+            "shape_class": shape_class(shape),
+            "gpu": gpu,
+            "toolkit": toolkit,
+            "schedule": schedule.to_json(),
+            **facts,
+        }
+        if self.path.exists():
+            self.entries = {**TuningStore(self.path).entries, **self.entries}
+        self.entries[self._key(entry)] = entry
+        self._write(self.entries.values())
+
+    def _write(self, entries: Iterable[dict[str, Any]]) -> None:
+        ordered = sorted(entries, key=lambda e: (e["gpu"], e["stencil"], e["dtype"], e["shape_class"], e["order"]))
+        text = json.dumps({"format": FORMAT, "schedules": ordered}, indent=1) + "\n"
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=self.path.parent, prefix=".tuning-")
+        try:
+            with os.fdopen(handle, "w") as file:
+                file.write(text)
+            os.replace(temporary, self.path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise

@@ -1,0 +1,64 @@
+"""Which schedules are worth considering for a stencil."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+from stencil_dsl.schedule.expr import Graph
+from stencil_dsl.schedule.layout import ITEMSIZE
+from stencil_dsl.schedule.schedule import PAIR_BYTES, Schedule
+
+THREADS = 128
+ROW_TILES = ((1, 128), (2, 64), (4, 32))
+"""(y, z) tiles with one element, or one pair, a thread."""
+
+
+def shifted_candidates(ndim: int) -> Iterator[Schedule]:
+    """One element a thread, in source order: the schedules that any array and any stencil can have."""
+    tiles: dict[int, tuple[tuple[int, ...], ...]] = {
+        1: ((128,), (256,)),
+        2: ((1, 128), (2, 64), (4, 32)),
+        3: ((1, 1, 128), (1, 2, 64), (1, 4, 32)),
+    }
+    for tile in tiles[ndim]:
+        yield Schedule(tile=tile)
+        yield Schedule(tile=tile, occupancy=8)
+
+
+def streaming_candidates(graph: Graph, dtype: str, shape: tuple[int, ...] | None, order: str) -> Iterator[Schedule]:
+    """The streaming schedules of a stencil, from the ones that mostly win to the rest."""
+    if graph.ndim == 1:
+        return
+    pair = PAIR_BYTES // ITEMSIZE[dtype]
+    tiles = ROW_TILES if graph.ndim == 3 else ((1, 128), (1, 256), (1, 64))
+    rows = (1, 2, 4) if graph.ndim == 3 else (1,)
+    mixed = any(len(n.planes) > 1 and n.op not in ("add", "sub", "neg") for n in graph.outputs)
+    carries = ("reload", "queue") if mixed or order == "source" else ("reload",)
+    for width, tile, row, chunk, occupancy, unroll, carry in product(
+        (pair, 1), tiles, rows, (64, 32, 128), (4, 3, 2, None), (1, 2), carries
+    ):
+        shape_tile = (1, *tile) if graph.ndim == 3 else (1, tile[1])
+        warps = max(4, shape_tile[-1] // 32) if graph.ndim == 2 else 4
+        if warps > 4 and occupancy not in (None, 2):
+            continue
+        if shape is not None and (chunk > 2 * shape[0] or row * (tile[0] if graph.ndim == 3 else 1) > 2 * shape[-2]):
+            continue
+        yield Schedule(
+            kind="streaming",
+            tile=shape_tile,
+            warps=warps,
+            occupancy=occupancy,
+            order=order,  # type: ignore[arg-type]
+            rows=row,
+            chunk=chunk,
+            pair=width,
+            unroll=unroll,
+            carry=carry,  # type: ignore[arg-type]
+        )
+
+
+def candidates(graph: Graph, dtype: str, shape: tuple[int, ...] | None, order: str = "fast") -> list[Schedule]:
+    """All candidates, legal for the rank but not yet for the shape."""
+    found = list(streaming_candidates(graph, dtype, shape, order)) if shape is not None else []
+    return found + [s.with_(order=order) for s in shifted_candidates(graph.ndim)]
