@@ -128,9 +128,15 @@ class Specialization:
                     base_divisible_by=alignment,
                     stride_divisible_by=even if param.shape is None else None,
                     index_dtype=self._index_dtype(),
+                    alias_groups=self._alias_groups(param),
                 )
             )
         return result
+
+    def _alias_groups(self, param: Param) -> tuple[str, ...]:
+        """In place, loads of the fields that may be overwritten keep their order among the stores."""
+        may = param.kind == "output" or self.definition.pointwise[param.index]
+        return ("inplace",) if self.form.inplace and may else ()
 
     def request(self, target: str) -> dict[str, Any]:
         """Arguments of `toolchain.build`."""

@@ -191,6 +191,12 @@ class _Body:
     def build(self) -> None:
         shape = self.problem.shape
         exact = shape is not None and all(n % t == 0 for n, t in zip(shape, self.schedule.tile, strict=True))
+        waiting = []
         for out, node in zip(self.outs, self.problem.graph.outputs, strict=True):
-            value = self.b.expression(node, self.load, self.scalars)
-            self.b.store(value, out, self.index, checked=not exact or self.schedule.loads == "checked")
+            waiting.append((self.b.expression(node, self.load, self.scalars), out))
+            # In place, a later output may read what this one overwrites.
+            if self.problem.inplace and len(waiting) < len(self.outs):
+                continue
+            for value, target in waiting:
+                self.b.store(value, target, self.index, checked=not exact or self.schedule.loads == "checked")
+            waiting.clear()

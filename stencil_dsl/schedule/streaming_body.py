@@ -195,10 +195,17 @@ class Body:
         """Take one plane of every sum and complete the outputs of plane x + t."""
         self._extend_queue(queue, x, t)
         self.scatter.advance(x, t, remaining)
+        waiting: list[tuple[list[Value], int, int]] = []
         for output, final in enumerate(self.plan.finals):
             for j in range(self.g.rows):
                 lanes = [self.final(final, x, t, j, lane, queue) for lane in range(self.g.pair)]
-                self.store(lanes, output, j, t, x)
+                if self.problem.inplace:
+                    # Another output may still read what this one overwrites.
+                    waiting.append((lanes, output, j))
+                else:
+                    self.store(lanes, output, j, t, x)
+        for lanes, output, j in waiting:
+            self.store(lanes, output, j, t, x)
 
     def build(self) -> None:
         b, g = self.b, self.g
