@@ -1,0 +1,219 @@
+"""One random case: a stencil, a schedule, an interior and data, and what has to hold for it.
+
+A case is plain data. It can be written to a file on a machine that compiles and run on one that has a GPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+import stencil_dsl
+from stencil_dsl.reference.numpy_eval import evaluate
+from stencil_dsl.runtime.arrays import PaddedArray, empty
+from stencil_dsl.runtime.kernel import Kernel
+from stencil_dsl.schedule.layout import Halo
+from stencil_dsl.schedule.schedule import Schedule
+from stencil_dsl.testing.choose import Choose
+from stencil_dsl.testing.error_bound import reassociation_bound
+from stencil_dsl.testing.random_schedules import random_interior, random_schedule
+from stencil_dsl.testing.random_stencils import RandomStencil, random_stencil
+
+if TYPE_CHECKING:
+    from stencil_dsl.toolchain import KernelCache
+
+POISON = {"float64": 0x7FF8_DEAD_BEEF_F00D, "float32": 0x7FC0_F00D}
+"""Bits of a NaN that no arithmetic makes: what is not written still holds it."""
+
+_BITS = {"float64": "int64", "float32": "int32"}
+ORDINARY, ZEROS, ANYTHING = 0, 1, 2
+"""Data: uniform in [-1, 1); with zeros of both signs and repeated numbers; with infinities and NaN too."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """What to compute, how, and on which data.
+
+    Attributes:
+        data: ORDINARY, ZEROS or ANYTHING.
+        extra: cells of halo that arrays have beyond what the stencil reads.
+    """
+
+    stencil: RandomStencil
+    dtype: str
+    schedule: Schedule
+    shape: tuple[int, ...]
+    seed: int
+    data: int = ORDINARY
+    extra: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self) | {"schedule": self.schedule.to_json()}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Case:
+        s = data["stencil"]
+        stencil = RandomStencil(
+            **{k: tuple(v) if isinstance(v, list) else v for k, v in s.items()},
+        )
+        rest = {k: data[k] for k in ("dtype", "seed", "data", "extra")}
+        return cls(stencil, schedule=Schedule.from_json(data["schedule"]), shape=tuple(data["shape"]), **rest)
+
+    def kernel(self, static: bool = False, target: str = "sm_90", cache: KernelCache | None = None) -> Kernel:
+        """The kernel; with `static` of this shape and layout, otherwise of whatever arrays it will be given."""
+        return stencil_dsl.compile(
+            self.stencil.stencil(),
+            target,
+            self.dtype,
+            shape=self.shape if static else None,
+            schedule=self.schedule,
+            cache=cache,
+        )
+
+
+def random_case(
+    choose: Choose, order: Literal["source", "fast"], kind: str | None = None, **stencil_options: Any
+) -> Case:
+    """A case for the interpreter; options as for `random_stencil`."""
+    f = random_stencil(choose, fast=order == "fast", **stencil_options)
+    dtype = choose.one_of(("float64", "float32"))
+    schedule = random_schedule(choose, f.ndim, dtype, order, kind)
+    shape = random_interior(choose, schedule)
+    data = choose.one_of((ORDINARY, ZEROS) if order == "fast" else (ORDINARY, ZEROS, ANYTHING))
+    return Case(f, dtype, schedule, shape, choose.integer(0, 999), data, choose.integer(0, 2))
+
+
+# -- data
+
+
+def random_values(shape: Sequence[int], dtype: str, rng: np.random.Generator, data: int) -> np.ndarray:
+    """Values for a whole array."""
+    values = rng.uniform(-1, 1, shape).astype(dtype)
+    if data >= ZEROS:
+        special = [0.0, -0.0, 1.0, -1.0, 0.5] + [np.inf, -np.inf, np.nan] * (data >= ANYTHING)
+        where = rng.random(shape) < 0.3
+        values[where] = rng.choice(special, int(where.sum())).astype(dtype)
+    return values
+
+
+def widened(halo: Halo, extra: int) -> Halo:
+    return tuple((lo + extra, hi + extra) for lo, hi in halo)
+
+
+def poisoned(shape: Sequence[int], halo: Halo, dtype: str, device: Any = "cpu") -> PaddedArray:
+    """An array whose every element, padding included, holds the poison."""
+    array = empty(shape, halo, dtype, device)
+    array.buffer.view(_BITS[dtype]).fill(POISON[dtype])
+    return array
+
+
+def random_scalars(case: Case, rng: np.random.Generator) -> dict[str, float]:
+    """Values that the element type holds, away from zero: stencils divide by them."""
+    values = rng.uniform(0.5, 1.5, len(case.stencil.scalars)) * rng.choice([-1.0, 1.0], len(case.stencil.scalars))
+    return dict(zip(case.stencil.scalars, (float(np.dtype(case.dtype).type(v)) for v in values), strict=True))
+
+
+@dataclass
+class Arguments:
+    """Host values, and the arrays made of them."""
+
+    values: list[np.ndarray]
+    fields: list[PaddedArray]
+    outs: list[PaddedArray]
+    scalars: dict[str, float]
+
+
+def make_arguments(case: Case, kernel: Kernel, device: Literal["cpu", "gpu"] = "cpu") -> Arguments:
+    """Random fields with their halo, poison around it and in the outputs."""
+    rng = np.random.default_rng(case.seed)
+    wide = widened(kernel.halo, case.extra)
+    full = tuple(n + lo + hi for n, (lo, hi) in zip(case.shape, kernel.halo, strict=True))
+    values = [random_values(full, case.dtype, rng, case.data) for _ in case.stencil.fields]
+    fields = [poisoned(case.shape, wide, case.dtype, device) for _ in values]
+    for field, data in zip(fields, values, strict=True):
+        target = field.with_halo(kernel.halo)
+        if device == "gpu":
+            target.set(data)
+        else:
+            target[...] = data
+    halo = wide if case.extra != 1 else ((0, 0),) * len(case.shape)
+    outs = [poisoned(case.shape, halo, case.dtype, device) for _ in kernel.definition.outputs]
+    return Arguments(values, fields, outs, random_scalars(case, rng))
+
+
+# -- what has to hold
+
+
+def expected(case: Case, kernel: Kernel, a: Arguments) -> list[np.ndarray]:
+    """The reference's results, in source order."""
+    origins = [tuple(lo for lo, _ in kernel.halo)] * len(a.values)
+    return evaluate(kernel.definition.stencil, a.values, origins, case.shape, list(a.scalars.values()))
+
+
+def bounds(case: Case, kernel: Kernel, a: Arguments) -> list[np.ndarray]:
+    """How far results may be from the reference where the order of operations is free."""
+    origins = [tuple(lo for lo, _ in kernel.halo)] * len(a.values)
+    return reassociation_bound(kernel.definition.stencil, a.values, origins, case.shape, list(a.scalars.values()))
+
+
+def host(array: Any) -> np.ndarray:
+    return array if isinstance(array, np.ndarray) else array.get()
+
+
+def same_bits(got: np.ndarray, want: np.ndarray) -> np.ndarray:
+    """Cells that agree bit for bit; any NaN equals any other."""
+    kind = _BITS[want.dtype.name]
+    return (np.ascontiguousarray(got).view(kind) == want.view(kind)) | (np.isnan(got) & np.isnan(want))
+
+
+def stray_writes(array: PaddedArray) -> int:
+    """Elements outside the interior that no longer hold the poison."""
+    kind = _BITS[array.dtype]
+    flat = host(array.buffer).view(kind).copy()
+    full = flat[: int(np.prod(array.layout.extents))].reshape(array.layout.extents)
+    inside = tuple(slice(o, o + n) for o, n in zip(array.layout.origin, array.shape, strict=True))
+    full[inside] = POISON[array.dtype]
+    return int((flat != POISON[array.dtype]).sum())
+
+
+def unwritten(array: PaddedArray) -> int:
+    """Cells of the interior that still hold the poison."""
+    inner = np.ascontiguousarray(host(array.interior)).view(_BITS[array.dtype])
+    return int((inner == POISON[array.dtype]).sum())
+
+
+def check_results(
+    case: Case, kernel: Kernel, a: Arguments, exact: bool, outs: Sequence[PaddedArray] | None = None
+) -> str:
+    """What is wrong with the outputs, or ""."""
+    wants = expected(case, kernel, a)
+    allowed = [np.zeros(case.shape)] * len(wants) if exact else bounds(case, kernel, a)
+    names = kernel.definition.outputs
+    for name, out, want, limit in zip(names, outs or a.outs, wants, allowed, strict=True):
+        if count := unwritten(out):
+            return f"{name}: {count} cells were not written"
+        if count := stray_writes(out):
+            return f"{name}: {count} elements outside the interior were written"
+        got = host(out.interior)
+        with np.errstate(all="ignore"):
+            right = same_bits(got, want)
+            if not exact:
+                right |= np.abs(got.astype("f8") - want.astype("f8")) <= limit
+        if not right.all():
+            cell = tuple(int(c) for c in np.argwhere(~right)[0])
+            return (
+                f"{name}: {int((~right).sum())} of {right.size} cells differ, first at {cell}: got {got[cell]!r},"
+                f" expected {want[cell]!r}, allowed difference {float(limit[cell]):.3g}"
+            )
+    return ""
+
+
+def check_case(case: Case, exact: bool, device: Literal["cpu", "gpu"] = "cpu", **options: Any) -> str:
+    """Run a case on padded arrays; what is wrong, or ""."""
+    kernel = case.kernel(**options)
+    a = make_arguments(case, kernel, device)
+    kernel(*a.fields, *a.outs, **a.scalars)
+    return check_results(case, kernel, a, exact)

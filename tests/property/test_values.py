@@ -1,0 +1,140 @@
+"""Every stencil under every schedule has the values of the NumPy reference, and writes nothing else.
+
+`check_case` fills all memory with poison first: a cell that is not written, a write outside the interior and a value
+that was made from what lies outside the halo are all found.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import stencil_dsl
+from stencil_dsl.runtime.arrays import PaddedArray
+from stencil_dsl.schedule.schedule import Schedule
+from stencil_dsl.testing.random_cases import (
+    Case,
+    bounds,
+    check_case,
+    check_results,
+    expected,
+    make_arguments,
+    same_bits,
+)
+from stencil_dsl.testing.strategies import cases
+
+
+@pytest.mark.parametrize("kind", ["shifted", "streaming"])
+@given(st.data())
+def test_source_order_is_exact(kind: str, data: st.DataObject) -> None:
+    case = data.draw(cases("source", kind))
+    assert check_case(case, exact=True) == ""
+
+
+@pytest.mark.parametrize("kind", ["shifted", "streaming"])
+@given(st.data())
+def test_fast_order_is_within_its_bound(kind: str, data: st.DataObject) -> None:
+    case = data.draw(cases("fast", kind))
+    assert check_case(case, exact=False) == ""
+
+
+@settings(max_examples=settings().max_examples // 2)
+@given(cases("source", library=True))
+def test_library_functions_are_those_of_the_reference(case: Case) -> None:
+    assert check_case(case, exact=True) == ""
+
+
+@given(cases("fast"))
+def test_bound_is_tight_enough_to_mean_something(case: Case) -> None:
+    """The allowed difference is a few hundred roundings of the partial sums, not a number that admits anything."""
+    kernel = case.kernel()
+    a = make_arguments(case, kernel)
+    unit = np.finfo(case.dtype).eps / 2
+    operations = len(list(kernel.definition.stencil.walk()))
+    for limit, want in zip(bounds(case, kernel, a), expected(case, kernel, a), strict=True):
+        assert np.isfinite(limit).all()
+        assert (limit >= unit * np.abs(want)).all()
+        if operations < 30:
+            assert limit.max() < 1e5 * unit * max(1.0, float(np.abs(want).max())) ** 2
+
+
+@given(cases("source", pointwise=True) | cases("fast", pointwise=True))
+def test_update_in_place(case: Case) -> None:
+    """An output may be a field that is read at the cell itself only."""
+    kernel = case.kernel()
+    a = make_arguments(case, kernel)
+    outs: list[PaddedArray] = [a.fields[0], *a.outs[1:]]
+    before = a.fields[0].buffer.copy()
+    kernel(*a.fields, *outs, **a.scalars)
+    limits = bounds(case, kernel, a) if case.schedule.order == "fast" else None
+    for n, (out, want) in enumerate(zip(outs, expected(case, kernel, a), strict=True)):
+        right = same_bits(out.interior, want)
+        if limits is not None:
+            right |= np.abs(out.interior.astype("f8") - want.astype("f8")) <= limits[n]
+        assert right.all()
+    # The halo of the field that was updated is as it was.
+    a.fields[0].interior[...] = 0
+    inside = PaddedArray(before, a.fields[0].layout, case.dtype)
+    inside.interior[...] = 0
+    assert before.tobytes() == a.fields[0].buffer.tobytes()
+
+
+@given(cases("source", "shifted"), st.sampled_from(["own", "cut", "strided"]))
+def test_arrays_without_padding(case: Case, form: str) -> None:
+    """A caller's own arrays, with no element behind the halo, give what padded ones give."""
+    schedule = case.schedule.with_(loads="auto" if case.schedule.loads == "unchecked" else case.schedule.loads)
+    case = Case(case.stencil, case.dtype, schedule, case.shape, case.seed, case.data)
+    kernel = case.kernel()
+    a = make_arguments(case, kernel)
+    fields = [_without_padding(v, form) for v in a.values]
+    outs = [np.full(case.shape, 7.0, case.dtype) for _ in a.outs]
+    kernel(*fields, *outs, **a.scalars)
+    for out, want in zip(outs, expected(case, kernel, a), strict=True):
+        assert same_bits(out, want).all()
+
+
+def _without_padding(values: np.ndarray, form: str) -> np.ndarray:
+    """The values as an allocation of their own, or inside one with other strides."""
+    if form == "own":
+        return values.copy()
+    margin = [(1, 2)] * (values.ndim - 1) + [(3, 5) if form == "strided" else (0, 0)]
+    around = np.pad(values, margin, constant_values=np.nan)
+    return around[tuple(slice(lo, lo + n) for (lo, _), n in zip(margin, values.shape, strict=True))]
+
+
+@pytest.mark.parametrize("order", ["source", "fast"])
+@settings(max_examples=settings().max_examples // 4)
+@given(case=cases("fast"))
+def test_chosen_schedule(order: Literal["source", "fast"], case: Case) -> None:
+    """Without a schedule one is chosen, whose values are right for padded arrays and for plain ones."""
+    kernel = stencil_dsl.compile(case.stencil.stencil(), dtype=case.dtype, order=order)
+    a = make_arguments(case, kernel)
+    kernel(*a.fields, *a.outs, **a.scalars)
+    assert check_results(case, kernel, a, exact=order == "source") == ""
+    outs = [np.full(case.shape, 7.0, case.dtype) for _ in a.outs]
+    kernel(*a.values, *outs, **a.scalars)
+    for out, want, limit in zip(outs, expected(case, kernel, a), bounds(case, kernel, a), strict=True):
+        if order == "source":
+            assert same_bits(out, want).all()
+        else:
+            assert (np.abs(out.astype("f8") - want.astype("f8")) <= limit).all()
+
+
+@given(cases("source", "shifted"))
+def test_one_dynamic_kernel_serves_several_shapes(case: Case) -> None:
+    schedule = case.schedule.with_(static_shape=False)
+    kernel = Case(case.stencil, case.dtype, schedule, case.shape, 0).kernel()
+    for shape in (case.shape, tuple(n + 1 for n in case.shape), (1,) * len(case.shape)):
+        other = Case(case.stencil, case.dtype, schedule, shape, case.seed, case.data, case.extra)
+        a = make_arguments(other, kernel)
+        kernel(*a.fields, *a.outs, **a.scalars)
+        assert check_results(other, kernel, a, exact=True) == ""
+
+
+def test_schedule_json_round_trip() -> None:
+    schedule = Schedule("streaming", tile=(1, 2, 8), rows=3, chunk=7, pair=2, unroll=2, carry="queue", order="fast")
+    assert Schedule.from_json(schedule.to_json()) == schedule
