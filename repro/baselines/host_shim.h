@@ -18,6 +18,9 @@ struct dim3 {
 struct alignas(16) double2 {
   double x, y;
 };
+struct alignas(16) uint4 {
+  unsigned x, y, z, w;
+};
 inline double2 make_double2(double x, double y) { return double2{x, y}; }
 
 #define __global__

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
 from typing import Any
@@ -68,15 +68,13 @@ class Model:
         used = {f for k in outputs for t in self.sums[k] for f in t.product} | set(self.finish_fields)
         return tuple(f for f in self.fields if f in used)
 
-    def only(self, output: int) -> Model:
-        """The row with one of its outputs."""
-        return Model(
-            f"{self.id}_{self.outputs[output]}",
-            self.fields_of([output]),
-            (self.outputs[output],),
-            (self.sums[output],),
-            self.finish,
-            self.relu,
+    def only(self, outputs: tuple[int, ...]) -> Model:
+        """The row with some of its outputs."""
+        return replace(
+            self,
+            fields=self.fields_of(outputs),
+            outputs=tuple(self.outputs[k] for k in outputs),
+            sums=tuple(self.sums[k] for k in outputs),
         )
 
     @property

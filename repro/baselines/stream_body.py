@@ -88,7 +88,7 @@ class Marching:
         bounds = f"{z * y}, {self.config['o']}" if self.config.get("o") else f"{z * y}"
         lines = [
             f'extern "C" __global__ void __launch_bounds__({bounds})',
-            f"{self.name}({parameters(self.model.fields, self.model.outputs)}) {{",
+            f"{self.name}({self._parameters()}) {{",
             *self._place(z, y),
             *self._head(),
             *self._main(),
@@ -97,6 +97,29 @@ class Marching:
             "",
         ]
         return "\n".join(lines)
+
+    @property
+    def _arrays(self) -> tuple[str, ...]:
+        return (*self.model.fields, *self.model.outputs)
+
+    @property
+    def _by_index(self) -> bool:
+        """Whether the kernel carries one index instead of a pointer an array: fewer registers, more additions."""
+        return self.config.get("at") == "index"
+
+    def _parameters(self) -> str:
+        if not self._by_index:
+            return parameters(self.model.fields, self.model.outputs)
+        return parameters(
+            tuple(f"{f}_base" for f in self.model.fields), tuple(f"{o}_base" for o in self.model.outputs)
+        )
+
+    def _pointers(self, indent: str) -> list[str]:
+        """The arrays' addresses at the current plane, in a block of their own where they are not carried."""
+        if not self._by_index:
+            return []
+        reads = [f"{indent}const double* {f} = {f}_base + at;" for f in self.model.fields]
+        return reads + [f"{indent}double* {o} = {o}_base + at;" for o in self.model.outputs]
 
     @property
     def _split(self) -> bool:
@@ -121,8 +144,9 @@ class Marching:
             lines.append(f"  const int x0 = blockIdx.z * {nx // self.chunks};")
             lines.append(f"  const int planes = {nx // self.chunks};")
         at = f"{self.layout.offset}LL + (long long)x0 * {self.stride_x} + y * {self.stride_y} + z"
-        lines.append(f"  const long long at = {at};")
-        return lines + [f"  {array} += at;" for array in (*self.model.fields, *self.model.outputs)]
+        if self._by_index:
+            return [*lines, f"  int at = (int)({at});"]
+        return [*lines, f"  const long long at = {at};", *(f"  {array} += at;" for array in self._arrays)]
 
     def _sum(self, output: int, slot: int, cell: tuple[int, int]) -> str:
         return f"sum_{self.model.outputs[output]}_{slot}_{cell[0]}_{cell[1]}"
@@ -184,7 +208,7 @@ class Marching:
                         name = self._passed(field, i - self.reach, cell)
                         declared.add(name)
                         kept.append(f"    {name} = {plane.field(field, *cell)};")
-            lines += ["  {", *block.lines, *kept, "  }"]
+            lines += ["  {", *self._pointers("    "), *block.lines, *kept, "  }"]
         return [f"  double {', '.join(sorted(declared))};", *lines]
 
     def _main(self) -> list[str]:
@@ -192,7 +216,9 @@ class Marching:
         lines = [f"  int trips = planes{f' - {self.open}' if self._split else ''};"]
         lines += [f"#pragma unroll {self.config.get('unroll', 1)}", "  for (; trips > 0; --trips) {"]
         block, plane, added = self._plane("    ", self.reach, range(self.open + 1))
-        lines += block.lines
+        if self._by_index:  # the compiler must not turn the index into pointers again
+            lines.append('    asm("" : "+r"(at));')
+        lines += [*self._pointers("    "), *block.lines]
         finished: dict[Any, str] = {}
         for (output, cell), texts in added.items():
             first = self._sum(output, 0, cell)
@@ -210,8 +236,8 @@ class Marching:
                     lines.append(f"    {self._passed(field, k - 1, cell)} = {self._passed(field, k, cell)};")
                 lines.append(f"    {self._passed(field, self.reach - 1, cell)} = {plane.field(field, *cell)};")
         # plane.field names what was loaded above, so it adds no line.
-        lines += [f"    {a} += {self.stride_x};" for a in (*self.model.fields, *self.model.outputs)]
-        return [*lines, "  }"]
+        moved = ("at",) if self._by_index else self._arrays
+        return [*lines, *(f"    {a} += {self.stride_x};" for a in moved), "  }"]
 
     def _tail(self) -> list[str]:
         """The planes behind which no output is opened."""
@@ -220,7 +246,7 @@ class Marching:
         lines = [f"  // the last {self.open} outputs of the chunk"]
         for t in range(self.open):
             block, plane, added = self._plane("    ", self.reach + t, range(self.open - t))
-            lines += ["  {", *block.lines]
+            lines += ["  {", *self._pointers("    "), *block.lines]
             finished = {}
             for (output, cell), texts in added.items():
                 for slot, text in texts.items():

@@ -1,0 +1,1 @@
+"""What the kernels of the DSL are compared with; see README.md."""
