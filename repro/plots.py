@@ -103,11 +103,13 @@ def _roofline(table: Table, axes: Any) -> None:
                 continue
             seconds = stats.interval(used_times(row["samples"])).median / 1e3
             intensity = ROWS[name].flops / ROWS[name].bytes
-            axes.plot(intensity, ROWS[name].flops * size**3 / seconds / 1e9, marker, color=colour, label=label)
+            axes.plot(intensity, ROWS[name].flops * size**3 / seconds / 1e12, marker, color=colour, label=label)
             label = ""
             if size == SIZES[-1]:
-                at = (intensity, ROWS[name].flops * size**3 / seconds / 1e9)
-                axes.annotate(name, at, textcoords="offset points", xytext=(5, -9), fontsize=7)
+                at = (intensity, ROWS[name].flops * size**3 / seconds / 1e12)
+                offset = (-6, 5) if name == "star-25" else (5, -9)
+                align = "right" if name == "star-25" else "left"
+                axes.annotate(name, at, textcoords="offset points", xytext=offset, fontsize=7, ha=align)
             copy = of_question(row, table.rows, "copy")
             if copy is not None:
                 rate = copy["bytes"] / (stats.interval(used_times(copy["samples"])).median / 1e3)
@@ -116,11 +118,13 @@ def _roofline(table: Table, axes: Any) -> None:
             style = "-" if size == SIZES[-1] else "--"
             ends = [0.4, 20.0]
             text = f"copy at {size}³: {bandwidth / 1e12:.2f} TB/s"
-            axes.plot(ends, [bandwidth * x / 1e9 for x in ends], style, color=_GREY, lw=1, label=text)
+            axes.plot(ends, [bandwidth * x / 1e12 for x in ends], style, color=_GREY, lw=1, label=text)
     axes.set_xscale("log")
     axes.set_yscale("log")
+    axes.set_xticks([0.5, 1, 2, 4, 8, 16], ["0.5", "1", "2", "4", "8", "16"])
+    axes.minorticks_off()
     axes.set_xlabel("floating-point operations per compulsory byte (flop/B)")
-    axes.set_ylabel("GFLOP/s")
+    axes.set_ylabel("TFLOP/s")
     axes.legend(loc="lower right")
 
 

@@ -9,8 +9,9 @@ from typing import Any
 from stencil_dsl.testing.device import Device
 from stencil_dsl.testing.question import Prepared, Question, Target
 
-#: Edge of the boxes in which a large output is compared with the host's reference.
-_BOX = 24
+#: Extents of the boxes in which a large output is compared with the host's reference: long along the contiguous axis,
+#: so that a box crosses tiles.
+_BOX, _BOX_LAST = 16, 160
 #: Outputs up to this many elements are compared whole.
 _WHOLE = 1 << 18
 
@@ -103,7 +104,7 @@ def boxes(shape: tuple[int, ...]) -> list[tuple[tuple[int, ...], tuple[int, ...]
         total *= extent
     if total <= _WHOLE:
         return [((0,) * len(shape), shape)]
-    edge = tuple(min(_BOX, extent) for extent in shape)
+    edge = (*(min(_BOX, extent) for extent in shape[:-1]), min(_BOX_LAST, shape[-1]))
     corners = product(*({0, extent - e} for extent, e in zip(shape, edge, strict=True)))
     inner = [
         tuple(min(extent - e, max(0, int(extent * part) - e // 2)) for extent, e in zip(shape, edge, strict=True))

@@ -9,6 +9,7 @@ import contextlib
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Protocol
 
 from stencil_dsl.errors import GpuUnavailableError
@@ -78,10 +79,20 @@ def device_class(spec: str) -> type[Device]:
 
 def describe(spec: str, number: int) -> DeviceInfo | None:
     """Facts of the device, or None where there is none."""
+    return _described(spec, number)[0]
+
+
+def missing(spec: str, number: int) -> str:
+    """Why there is no device, or ""."""
+    return _described(spec, number)[1]
+
+
+@cache
+def _described(spec: str, number: int) -> tuple[DeviceInfo | None, str]:
     try:
-        return device_class(spec).describe(number)
-    except GpuUnavailableError:
-        return None
+        return device_class(spec).describe(number), ""
+    except GpuUnavailableError as error:
+        return None, str(error)
 
 
 #: Reasons (bits of NVML's clock event mask) that make a round unfit: the card was slower than its
@@ -95,6 +106,8 @@ _THROTTLE = {
 }
 #: Target length of one timing of short kernels, and the most launches captured in one graph.
 _BATCH_MS, _BATCH_MAX = 4.0, 64
+#: Launches before the first timing of a variant, in milliseconds and in number.
+_WARM_UP_MS, _WARM_UP_MAX = 20.0, 500
 #: Timings of a flushed launch within one round (their median counts).
 _FLUSHED_REPEATS = 7
 
@@ -161,7 +174,10 @@ class CupyDevice:
             enqueue(self._stream)
 
     def timer(self, enqueue: Callable[[Any], None], *, capturable: bool, flush: bool) -> Callable[[], float]:
+        # The first launch loads code; the clock rises while the rest run.
+        self._timed(_repeat(enqueue, self._stream, 1))
         estimate = self._timed(_repeat(enqueue, self._stream, 3)) / 3
+        self._timed(_repeat(enqueue, self._stream, max(1, min(_WARM_UP_MAX, round(_WARM_UP_MS / max(estimate, 1e-3))))))
         if flush:
             return lambda: self._flushed(enqueue)
         batch = max(1, min(_BATCH_MAX, round(_BATCH_MS / max(estimate, 1e-3))))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import platform
 import subprocess
 import sys
@@ -70,8 +71,8 @@ def provenance(root: Path, argv: tuple[str, ...], rounds: int, device: Mapping[s
 
 def resume_key(facts: Mapping[str, Any]) -> str:
     """Equal for runs whose records may be mixed: same code, tools, device and rounds."""
-    same = [facts[name] for name in ("commit", "rounds", "python", "versions", "device")]
-    return hashlib.sha256(repr(same).encode()).hexdigest()[:16]
+    same = {name: facts[name] for name in ("commit", "rounds", "python", "versions", "device")}
+    return hashlib.sha256(json.dumps(same, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _git(root: Path, *arguments: str) -> str:

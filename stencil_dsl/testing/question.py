@@ -92,7 +92,8 @@ class Question:
         dtype: element type of the outputs.
         bytes: compulsory bytes of one launch; decides whether L2 is flushed between launches.
         baseline: id of the variant others are compared with.
-        limit_s: a step of the measurement (check of a variant, a round) may take this long.
+        limit_s: one timing of a variant may take this long.
+        prepare_limit_s: preparing a variant and checking its values may take this long.
     """
 
     id: str
@@ -105,6 +106,7 @@ class Question:
     bytes: int = 0
     baseline: str | None = None
     limit_s: float = 60.0
+    prepare_limit_s: float = 300.0
 
     def variant(self, name: str) -> Variant:
         """The variant called name; KeyError names those that exist."""

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from stencil_dsl.testing import stats
-from stencil_dsl.testing.device import describe
+from stencil_dsl.testing.device import describe, missing
 from stencil_dsl.testing.grouping import SELECTED
 from stencil_dsl.testing.options import Settings, settings
 from stencil_dsl.testing.question import Question, Target
@@ -119,7 +119,8 @@ class Measurements:
         found = dict(self._facts(reference, question, name, target))
         if self._settings.gpu and "failure" not in found:
             if self._info is None:
-                found["failure"] = f"--gpu was given and device {self._settings.device_number} cannot be used"
+                why = missing(self._settings.device_class, self._settings.device_number)
+                found["failure"] = f"--gpu was given and device {self._settings.device_number} cannot be used: {why}"
             elif self._info.arch == target.arch:
                 found |= self._times(reference, question, name, target, members)
         if not self._on_device(target) and "failure" not in found:

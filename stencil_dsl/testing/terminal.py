@@ -10,29 +10,43 @@ from typing import Any
 import pytest
 
 from stencil_dsl.testing import stats
+from stencil_dsl.testing.grouping import MEMBER
 from stencil_dsl.testing.options import settings
 from stencil_dsl.testing.records import recorder_of
 from stencil_dsl.testing.sampling import used_times
+
+_SHOWN: pytest.StashKey[bool] = pytest.StashKey()
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
     chosen = settings(config)
     asked = chosen.gpu or config.option.arch or config.option.toolkit or config.option.golden
-    if not asked:
-        return []  # sessions that have nothing to do with the harness stay quiet
+    return _header(config) if asked else []  # sessions that have nothing to do with the harness stay quiet
+
+
+def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
+    """The header again for sessions that gave no option: only now is it known that they measure something."""
+    if config.stash.get(_SHOWN, False) or not any(MEMBER in item.stash for item in items):
+        return []
+    return _header(config)
+
+
+def _header(config: pytest.Config) -> list[str]:
+    from stencil_dsl.testing.device import describe, missing
     from stencil_dsl.testing.provenance import versions
 
+    config.stash[_SHOWN] = True
+    chosen = settings(config)
     known = versions()
     tools = ", ".join(f"{name} {known[name]}" for name in ("cuda_tile", "tileiras", "nvvm", "ptxas") if name in known)
-    lines = [f"stencil: arch {' '.join(chosen.archs)}; {tools or 'no toolkit wheels'}"]
+    lines = [f"stencil: {' '.join(chosen.archs)}; {tools or 'no toolkit wheels: kernels come from the cache'}"]
     if chosen.toolkits != (None,):
         lines[0] += f"; toolkits {' '.join(map(str, chosen.toolkits))}"
     if chosen.gpu:
-        from stencil_dsl.testing.device import describe
-
-        info = describe(chosen.device_class, chosen.device_number)
+        device = (chosen.device_class, chosen.device_number)
+        info = describe(*device)
         lines.append(
-            f"stencil: {info.name}, driver {info.driver}" if info else "stencil: --gpu, but no device can be used"
+            f"stencil: {info.name}, driver {info.driver}" if info else f"stencil: no device: {missing(*device)}"
         )
     recorder = recorder_of(config)
     if recorder and recorder.resumed_from:

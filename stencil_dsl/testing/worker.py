@@ -157,7 +157,7 @@ def measure_group(device: Any, task: Task, announce: Callable[[str, str, float],
     shared: dict[Any, Any] = {}
     for variant, toolkit in task.members:
         name = member_name(variant, toolkit)
-        announce(name, "check", limit)
+        announce(name, "check", question.prepare_limit_s)
         try:
             prepared = question.variant(variant).prepare(Bench(device, question, Target(task.arch, toolkit), shared))
             values = check_values(device, question, prepared)
