@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-
 from plugin_bed import QUESTIONS
+
 from stencil_dsl.testing.golden import differences
 
 FACTS = {

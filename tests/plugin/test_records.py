@@ -6,7 +6,6 @@ import json
 import subprocess
 
 import pytest
-
 from plugin_bed import QUESTIONS, TEST
 
 KILLED = """
