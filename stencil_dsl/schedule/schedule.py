@@ -32,6 +32,7 @@ class Schedule:
         chunk: streaming: planes a block marches over; chunks are balanced, so this is an upper bound.
         pair: streaming: neighbours along z that one thread holds, 1 or as many as fill 16 bytes.
         unroll: streaming: planes a trip of the loop.
+        ahead: streaming: request the block's own rows one plane early.
         latency: hint on loads, 1 (near) to 10 (DRAM), or None.
         carry: streaming: values of earlier planes that are not scattered are loaded again ("reload") or carried
             through the loop as raw loads ("queue").
@@ -51,6 +52,7 @@ class Schedule:
     chunk: int = 64
     pair: int = 1
     unroll: int = 1
+    ahead: bool = False
     latency: int | None = None
     carry: Literal["reload", "queue"] = "reload"
     split_tail: bool = True
@@ -114,6 +116,7 @@ class Schedule:
         if self.kind == "streaming":
             parts += [f"rows {self.rows}", f"chunk {self.chunk}"]
             parts += [f"unroll {self.unroll}"] * (self.unroll > 1) + [self.carry] * (self.carry != "reload")
+            parts += ["ahead"] * self.ahead
         parts += [f"occupancy {self.occupancy}"] * (self.occupancy is not None)
         parts += [f"{self.warps} warps"] * (self.warps != 4) + [f"latency {self.latency}"] * (self.latency is not None)
         parts += ["checked"] * (self.loads == "checked") + ["dynamic"] * (not self.static_shape)

@@ -53,6 +53,8 @@ def geometry(problem: Problem, schedule: Schedule, plan: Plan) -> Geometry:
         rows = gcd(rows, tiles_y)
     lead = max((s.hi for s in plan.sums), default=0)
     tail = max(lead, 0) if schedule.split_tail else 0
+    if schedule.ahead:
+        tail = max(tail, 1)
     nx = shape[0]
     chunks = max(1, min(-(-nx // schedule.chunk), nx))
     shortest = nx // chunks
@@ -189,7 +191,7 @@ def lower(problem: Problem, schedule: Schedule) -> Lowered:
 def count(problem: Problem, schedule: Schedule, o: Outline) -> Counts:
     """What one trip of the loop would be; the same for all chunks and hints."""
     g = o.geometry
-    key = (schedule.order, schedule.carry, g.ty, g.tz, g.pair, g.rows, g.unroll)
+    key = (schedule.order, schedule.carry, schedule.ahead and g.tail > 0, g.ty, g.tz, g.pair, g.rows, g.unroll)
     if key in problem.graph.counts:
         return problem.graph.counts[key]
     builder = CountingBuilder(len(o.params), _compute_tile(problem, g), schedule.order == "fast")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from stencil_dsl.schedule.ahead import Ahead
 from stencil_dsl.schedule.builder import Numbering, Value
 from stencil_dsl.schedule.expr import Node, accesses
 from stencil_dsl.schedule.plan import Final, Plan
@@ -68,6 +69,7 @@ class Body:
         self._block_indices(axes)
         self.scatter = Scatter(self)
         self.queued = self._queued() if schedule.carry == "queue" else {}
+        self.ahead = Ahead(self)
 
     def _block_indices(self, axes: Sequence[int]) -> None:
         names = "xz" if self.planar else "xyz"
@@ -110,6 +112,11 @@ class Body:
 
     def load(self, field: int, x: Value, shift: int, row: int, z: int) -> Value:
         """One raw tile: a row of cells, or of pairs."""
+        early = self.ahead.find(field, x, shift, row, z)
+        return self.load_raw(field, x, shift, row, z) if early is None else early
+
+    def load_raw(self, field: int, x: Value, shift: int, row: int, z: int) -> Value:
+        """The same, certainly loaded here."""
         g = self.g
         view = self._view(field, shift, row, z)
         index = [x, self.bz] if self.planar else [x, self.y, self.bz]
@@ -215,17 +222,20 @@ class Body:
             self.scatter.head(self.x0)
         queue = self._open_queue()
         keys = [(key, p) for key, (lo, hi) in self.queued.items() for p in range(lo, hi)]
-        carried = self.scatter.carried() + [queue[key][p] for key, p in keys]
+        carried = self.scatter.carried() + [queue[key][p] for key, p in keys] + self.ahead.first(self.x0)
         stop = b.iop("sub", self.x1, g.tail, "x_tail") if g.tail else self.x1
         with b.loop(self.x0, stop, g.unroll, carried, "x") as (x, values, ends, results):
             rest = self.scatter.adopt(values)
-            inner = self._adopt_queue(keys, rest)
+            inner = self._adopt_queue(keys, rest[: len(keys)])
+            self.ahead.start(x, rest[len(keys) :], g.unroll)
             for t in range(g.unroll):
                 self.trip(x, t, inner, None)
             ends += self.scatter.carried()
-            ends += [inner[key][p + g.unroll] for key, p in keys]
+            ends += [inner[key][p + g.unroll] for key, p in keys] + self.ahead.ends(g.unroll)
         if g.tail and not b.counting:
-            queue = self._adopt_queue(keys, self.scatter.adopt(results))
+            rest = self.scatter.adopt(results)
+            queue = self._adopt_queue(keys, rest[: len(keys)])
+            self.ahead.last(stop, rest[len(keys) :])
             for t in range(g.tail):
                 self.trip(stop, t, queue, g.tail - 1 - t)
 
