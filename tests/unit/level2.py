@@ -1,14 +1,26 @@
-"""Level-2 modules for tests: from short text, from expressions, and at random (hypothesis)."""
+"""Level-2 modules for tests: from text, by a small writer, at random (hypothesis); running and comparing."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
 from hypothesis import strategies as st
 from xdsl.context import Context
 from xdsl.dialects import arith, builtin, func, math, stencil
 from xdsl.parser import Parser
+from xdsl.passes import ModulePass
+
+from stencil_dsl.transforms.cse import StencilCsePass
+from stencil_dsl.transforms.dce import StencilDcePass
+from stencil_dsl.transforms.fold_constants import FoldConstantsPass
+from stencil_dsl.transforms.footprint import FootprintPass
+from stencil_dsl.transforms.roofline import RooflinePass
+
+# All passes after lower-source, in the order of the default pipeline.
+LEVEL2 = (FoldConstantsPass(), StencilCsePass(), StencilDcePass(), FootprintPass(), RooflinePass())
 
 SHORT = {"float64": "f64", "float32": "f32"}
 
@@ -27,7 +39,7 @@ def _array(names: Sequence[str]) -> str:
     return "[" + ", ".join(f'"{n}"' for n in names) + "]"
 
 
-def module_of(
+def text_of(
     body: str,
     results: Sequence[str],
     *,
@@ -35,8 +47,8 @@ def module_of(
     scalars: Sequence[str] = (),
     ndim: int = 1,
     dtype: str = "float64",
-) -> builtin.ModuleOp:
-    """A level-2 module around `body`, text in which `T` is the element type and `F` the field type."""
+) -> str:
+    """Text of a module around `body`, in which `T` stands for the element type and `F` for the field type."""
     elem = SHORT[dtype]
     temp = f"!stencil.temp<{'?x' * ndim}{elem}>"
     arguments = [f"%{n}_in : {temp}" for n in fields] + [f"%{n}_in : {elem}" for n in scalars]
@@ -45,7 +57,7 @@ def module_of(
     outputs = ["f"] if len(results) == 1 else [f"f_{i}" for i in range(len(results))]
     handles = ", ".join(f"%r{i}" for i in range(len(results)))
     body = body.replace(": T", f": {elem}").replace(": F", f": {temp}")
-    return parse(f"""
+    return f"""
 builtin.module {{
   func.func @f({", ".join(arguments)}) -> ({temps}) attributes
       {{fields = {_array(fields)}, scalars = {_array(scalars)}, outputs = {_array(outputs)}}} {{
@@ -55,7 +67,30 @@ builtin.module {{
     }}
     func.return {handles} : {temps}
   }}
-}}""")
+}}"""
+
+
+def module_of(body: str, results: Sequence[str], **kwargs: Any) -> builtin.ModuleOp:
+    """The module that `text_of` writes, parsed and verified."""
+    return parse(text_of(body, results, **kwargs))
+
+
+def run(module: builtin.ModuleOp, *passes: ModulePass) -> builtin.ModuleOp:
+    """Run passes in place, all of level 2 by default, verifying after each."""
+    for p in passes or LEVEL2:
+        p.apply(Context(), module)
+        module.verify()
+    return module
+
+
+def same_bits(left: Sequence[np.ndarray], right: Sequence[np.ndarray]) -> bool:
+    """Equal bits, except that any NaN equals any other: IEEE fixes neither their sign nor their payload."""
+    for a, b in zip(left, right, strict=True):
+        both_nan = np.isnan(a) & np.isnan(b)
+        unsigned = f"u{a.dtype.itemsize}"
+        if not (a.dtype == b.dtype and np.all((a.view(unsigned) == b.view(unsigned)) | both_nan)):
+            return False
+    return len(left) == len(right)
 
 
 class Body:
@@ -112,8 +147,12 @@ PREDICATES = ("oeq", "une", "olt", "ole", "ogt", "oge")
 
 
 @st.composite
-def level2_modules(draw: st.DrawFn) -> builtin.ModuleOp:
-    """Random small modules: 1 to 3 fields, 1 to 3 dimensions, both dtypes, one or two outputs."""
+def level2_texts(draw: st.DrawFn) -> str:
+    """Random small modules: 1 to 3 fields, 1 to 3 dimensions, both dtypes, one or two outputs.
+
+    Text, not IR: hypothesis prints the arguments of a failing test by `repr`, and that of an xDSL operation
+    repeats its operands, which for a value used twice at every step is exponential.
+    """
     ndim = draw(st.integers(1, 3))
     fields = ["u", "v", "w"][: draw(st.integers(1, 3))]
     scalars = ["dt"][: draw(st.integers(0, 1))]
@@ -143,4 +182,4 @@ def level2_modules(draw: st.DrawFn) -> builtin.ModuleOp:
     # The last values are the interesting roots; earlier ones may stay dead.
     results = [values[-1 - i] for i in range(count)]
     dtype = draw(st.sampled_from(["float64", "float32"]))
-    return module_of(body.text, results, fields=fields, scalars=scalars, ndim=ndim, dtype=dtype)
+    return text_of(body.text, results, fields=fields, scalars=scalars, ndim=ndim, dtype=dtype)
