@@ -123,23 +123,21 @@ def choose(
     assert form.shape is not None
     target = target_for(arch)
     gpu, kit = _names(target, toolkit, mode)
-    if store is not None:
-        known = store.find(definition.graph, definition.dtype, order, form.shape, gpu, kit)
-        if known is not None and _legal(definition, form, known):
-            return known
+    store = store or TuningStore.default()
+    known = store.find(definition.graph, definition.dtype, order, form.shape, gpu, kit)
+    if known is not None and _legal(definition, form, known):
+        return known
     ranked = rank(definition, form, order, target)
     if mode == "model":
         return ranked[0].schedule
     note = _printer() if progress else _silent
-    kept = compile_best(
-        definition, form, ranked, COMPILED if mode == "compile" else MEASURED, arch, toolkit, cache, note
-    )
+    number = COMPILED if mode == "compile" else MEASURED
+    kept = compile_best(definition, form, ranked, number, arch, toolkit, cache, note)
     if mode == "compile":
         return kept[0].schedule
     best = measure(definition, form, kept, arch, toolkit, cache, note)
-    if store is not None:
-        facts = {"ms": best.ms, "shape": list(form.shape), "candidates": len(kept)}
-        store.put(definition.name, definition.graph, definition.dtype, form.shape, gpu, kit, best.schedule, facts)
+    facts = {"ms": best.ms, "shape": list(form.shape), "candidates": len(kept)}
+    store.put(definition.name, definition.graph, definition.dtype, form.shape, gpu, kit, best.schedule, facts)
     return best.schedule
 
 

@@ -25,9 +25,13 @@ def covering_extents(layout: Layout, cover: tuple[int, ...], reach: tuple[int, .
 
 
 def required_elements(layout: Layout, cover: tuple[int, ...], reach: tuple[int, ...]) -> int:
-    """Elements readable behind the array's first one that loads of whole tiles need."""
-    last = (o + c + r - 1 for o, c, r in zip(layout.origin, cover, reach, strict=True))
-    return 1 + sum(index * stride for index, stride in zip(last, layout.strides, strict=True))
+    """Elements that must be readable from the array's first one on, for loads of whole tiles."""
+    return box_elements(layout, covering_extents(layout, cover, reach))
+
+
+def box_elements(layout: Layout, extents: tuple[int, ...]) -> int:
+    """Elements from the first to the last of an array with other extents: what a kernel is told must exist."""
+    return 1 + sum((e - 1) * stride for e, stride in zip(extents, layout.strides, strict=True))
 
 
 def reach_of(nodes: list[Node], field: int, ndim: int) -> tuple[int, ...]:

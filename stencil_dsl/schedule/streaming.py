@@ -19,7 +19,7 @@ from stencil_dsl.schedule.layout import Layout
 from stencil_dsl.schedule.plan import Plan, make_plan
 from stencil_dsl.schedule.problem import Lowered, Param, Problem, check_grid, grid_axes
 from stencil_dsl.schedule.schedule import Schedule
-from stencil_dsl.schedule.shifted import kernel_block, output_names, wrap_module
+from stencil_dsl.schedule.shifted import box_elements, kernel_block, output_names, wrap_module
 from stencil_dsl.schedule.streaming_body import Body, Geometry
 
 
@@ -98,8 +98,10 @@ def _reach(layout: Layout, offsets: list[tuple[int, ...]], g: Geometry, ndim: in
     # A shifted pair is made of the two aligned pairs it lies in.
     most[-1] = -(-most[-1] // g.pair) * g.pair
     ends = [o + c + m for o, c, m in zip(layout.origin, cover, most, strict=True)]
-    required = 1 + sum((e - 1) * s for e, s in zip(ends, layout.strides, strict=True))
-    return _Reach(tuple(max(e, n) for e, n in zip(ends, layout.extents, strict=True)), required)
+    # Whole pairs only: an odd last element of a caller's row is behind everything that is read.
+    have = [*layout.extents[:-1], layout.extents[-1] // g.pair * g.pair]
+    extents = tuple(max(e, n) for e, n in zip(ends, have, strict=True))
+    return _Reach(extents, box_elements(layout, extents))
 
 
 def check_layouts(problem: Problem, schedule: Schedule, reaches: list[_Reach]) -> None:

@@ -134,10 +134,8 @@ class Body:
         z, part = divmod(lane + node.offset[-1], self.g.pair)
         plane, row = shift + node.offset[0], self.row_of(node, j)
         key = (node.field, row, z)
-        if queue is not None and key in queue:
-            raw = queue[key][plane]
-        else:
-            raw = self.load(node.field, x, plane, row, z)
+        carried = queue is not None and key in queue
+        raw = queue[key][plane] if queue is not None and carried else self.load(node.field, x, plane, row, z)
         return self.lane(raw, part)
 
     def lane(self, raw: Value, part: int) -> Value:

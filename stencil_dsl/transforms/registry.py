@@ -18,6 +18,7 @@ PASSES: dict[str, str] = {
     "stencil-dce": "stencil_dsl.transforms.dce:StencilDcePass",
     "footprint": "stencil_dsl.transforms.footprint:FootprintPass",
     "compose-steps": "stencil_dsl.transforms.compose_steps:ComposeStepsPass",
+    "select-outputs": "stencil_dsl.transforms.select_outputs:SelectOutputsPass",
     "roofline": "stencil_dsl.transforms.roofline:RooflinePass",
 }
 
