@@ -59,9 +59,7 @@ def random_inputs(
     rng = np.random.default_rng(seed)
     full = tuple(n + lo + hi for n, (lo, hi) in zip(shape, widths, strict=True))
     element = np.dtype(dtype or analysis.dtype_name(apply))
-    fields = [
-        rng.uniform(-1.0, 1.0, full).astype(element, copy=False) for _ in analysis.field_arguments(apply)
-    ]
+    fields = [rng.uniform(-1.0, 1.0, full).astype(element, copy=False) for _ in analysis.field_arguments(apply)]
     scalars = [float(rng.uniform(-1.0, 1.0)) for _ in analysis.scalar_arguments(apply)]
     return Inputs(fields, [tuple(lo for lo, _ in widths)] * len(fields), scalars)
 
@@ -136,9 +134,7 @@ def _check_inputs(
             f"got {len(fields)} arrays and {len(origins)} origins"
         )
     if len(scalars) != len(analysis.scalar_arguments(apply)):
-        raise StencilError(
-            f"the stencil takes {len(analysis.scalar_arguments(apply))} scalars, got {len(scalars)}"
-        )
+        raise StencilError(f"the stencil takes {len(analysis.scalar_arguments(apply))} scalars, got {len(scalars)}")
     if len(shape) != rank or min(shape) < 1:
         raise StencilError(f"the interior of a {rank}-dimensional stencil cannot have the shape {shape}")
     for name, array, origin, box in zip(names, fields, origins, analysis.footprint(apply), strict=True):

@@ -101,9 +101,7 @@ def element_type(apply: stencil.ApplyOp) -> Float32Type | Float64Type:
         if isinstance(value.type, stencil.StencilType) and value.type.element_type not in found:
             found.append(value.type.element_type)
     if len(found) != 1 or not isinstance(found[0], Float32Type | Float64Type):
-        raise StencilError(
-            f"a stencil works in one element type, f64 or f32; found {', '.join(map(str, found))}"
-        )
+        raise StencilError(f"a stencil works in one element type, f64 or f32; found {', '.join(map(str, found))}")
     return found[0]
 
 
@@ -148,9 +146,7 @@ def footprint(apply: stencil.ApplyOp) -> Footprint:
     for i, offset in accesses(apply):
         per_field[i].append(offset)
     return tuple(
-        (tuple(map(min, zip(*offsets, strict=True))), tuple(map(max, zip(*offsets, strict=True))))
-        if offsets
-        else None
+        (tuple(map(min, zip(*offsets, strict=True))), tuple(map(max, zip(*offsets, strict=True)))) if offsets else None
         for offsets in per_field
     )
 
@@ -170,9 +166,7 @@ def halo(module: ModuleOp) -> tuple[tuple[int, int], ...]:
     apply = the_apply(module)
     lo, hi = apply.attributes.get("halo_lo"), apply.attributes.get("halo_hi")
     if isinstance(lo, DenseArrayBase) and isinstance(hi, DenseArrayBase):
-        return tuple(
-            (int(low), int(high)) for low, high in zip(lo.get_values(), hi.get_values(), strict=True)
-        )
+        return tuple((int(low), int(high)) for low, high in zip(lo.get_values(), hi.get_values(), strict=True))
     return halo_of(apply)
 
 

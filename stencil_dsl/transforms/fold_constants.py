@@ -31,11 +31,7 @@ def constant_value(value: SSAValue) -> float | bool | None:
 def _is(value: SSAValue, number: float) -> bool:
     """True for the constant `number`, the sign of a zero included."""
     found = constant_value(value)
-    return (
-        isinstance(found, float)
-        and found == number
-        and math.copysign(1.0, found) == math.copysign(1.0, number)
-    )
+    return isinstance(found, float) and found == number and math.copysign(1.0, found) == math.copysign(1.0, number)
 
 
 def _compute(op: Operation, operands: Sequence[float | bool]) -> float | bool | None:

@@ -13,8 +13,9 @@ from stencil_dsl.reference.numpy_eval import evaluate
 from stencil_dsl.transforms import analysis
 from stencil_dsl.transforms.cse import StencilCsePass
 from stencil_dsl.transforms.dce import StencilDcePass
-from stencil_dsl.transforms.fold_constants import FoldConstantsPass, constant_value
+from stencil_dsl.transforms.fold_constants import FoldConstantsPass, constant_value, fold
 from stencil_dsl.transforms.footprint import FootprintPass
+from stencil_dsl.transforms.roofline import RooflinePass
 
 # -- fold-constants ------------------------------------------------------------------------------------
 
@@ -117,6 +118,7 @@ def test_what_the_machine_decides_is_not_folded(write):
         (lambda b, x: b.sub(b.add(x, b.access("u", 1)), b.add(b.access("u", 1), x)), 4),
         (lambda b, x: b.add(b.mul(x, b.constant(0.1)), b.mul(b.constant(0.1), x)), 4),
         # These would change bits, or are not the same value.
+        (lambda b, x: b.sub(b.binary("maximum", x, b.access("u", 1)), b.binary("maximum", b.access("u", 1), x)), 5),
         (lambda b, x: b.sub(b.sub(x, b.access("u", 1)), b.sub(b.access("u", 1), x)), 5),
         (lambda b, x: b.binary("div", b.constant(0.0), b.constant(-0.0)), 3),
         (lambda b, x: b.sub(b.access("u", 1), b.access("u", -1)), 3),
@@ -174,3 +176,22 @@ def test_footprint_is_per_field_and_asymmetric():
     assert analysis.halo(module) == ((3, 1), (1, 0), (0, 2))
     assert analysis.field_names(module) == ("u", "v", "w")
     assert analysis.accesses(analysis.the_apply(module)) == [(0, (-3, 0, 1)), (0, (1, 0, 2)), (2, (0, -1, 0))]
+
+
+@pytest.mark.parametrize("change", [FoldConstantsPass(), StencilCsePass(), StencilDcePass()], ids=lambda p: p.name)
+def test_a_pass_that_changes_the_body_drops_facts_about_it(change):
+    b = Body()
+    x, one = b.access("u", 0), b.constant(1.0)
+    result = b.add(b.mul(x, one), b.access("u", 0))
+    module = run(module_of(b.text, [result]))
+    apply = analysis.the_apply(module)
+    before = set(apply.attributes)
+    run(module, change)
+    assert set(apply.attributes) == before, "nothing left to change, nothing dropped"
+    module = run(module_of(b.text, [result]), FootprintPass(), RooflinePass())
+    if isinstance(change, StencilDcePass):
+        # Folding by hand leaves the product without users.
+        fold(analysis.the_apply(module))
+    run(module, change)
+    left = set(analysis.the_apply(module).attributes)
+    assert before == set(analysis.FACTS) and not left & set(analysis.FACTS)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from level2 import Body, module_of
@@ -40,14 +42,31 @@ def test_every_operation_rounds_in_the_element_type(dtype):
     assert np.array_equal(bits(out), bits(expected))
 
 
-def test_constants_are_rounded_once_to_float32():
+def test_constants_are_float32_numbers_in_a_float32_stencil():
     b = Body()
-    result = b.scale(0.1, b.access("u", 0))
-    u = np.linspace(-1, 1, 1000, dtype="float32")
-    [out] = evaluate(module_of(b.text, [result], dtype="float32"), [u], [(0,)], (1000,))
-    assert np.array_equal(bits(out), bits(u * np.float32(0.1)))
-    # The product in float64 and one rounding at the end would be something else.
-    assert not np.array_equal(out, (u.astype("float64") * 0.1).astype("float32"))
+    u = b.access("u", 0)
+    result = b.sub(b.scale(0.7, u), u)
+    data = np.linspace(-1, 1, 1000, dtype="float32")
+    [out] = evaluate(module_of(b.text, [result], dtype="float32"), [data], [(0,)], (1000,))
+    factor = np.float32(0.7)
+    assert np.array_equal(bits(out), bits(data * factor - data))
+    # One rounding at the end would give other numbers, and so would the constant in float64.
+    wide = data.astype("float64")
+    for other in (wide * float(factor) - wide, wide * 0.7 - wide):
+        assert not np.array_equal(out, other.astype("float32"))
+
+
+def test_a_value_is_dropped_after_its_last_use():
+    b = Body()
+    value = b.access("u", 0)
+    for _ in range(60):
+        value = b.unary("math.absf", value)
+    module, data = module_of(b.text, [value]), np.ones(numpy_eval.SLAB_POINTS)
+    tracemalloc.start()
+    evaluate(module, [data], [(0,)], data.shape)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 10 * data.nbytes, "the result, two live values and change; not sixty"
 
 
 def test_three_dimensions_with_own_origin_per_field():

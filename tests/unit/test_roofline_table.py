@@ -75,9 +75,7 @@ def test_cond():
     b = Body()
     offsets = [ORIGIN, *(along(a, s) for a in range(3) for s in (-1, 1))]
     zero = b.constant(0.0)
-    terms = [
-        b.scale(0.1 + 0.01 * k, b.binary("maximum", b.access("u", *o), zero)) for k, o in enumerate(offsets)
-    ]
+    terms = [b.scale(0.1 + 0.01 * k, b.binary("maximum", b.access("u", *o), zero)) for k, o in enumerate(offsets)]
     result = b.unary("math.absf", b.add(*terms))
     found = counts(module_of(b.text, [result], ndim=3))
     assert found == {"accesses": 7, "bytes": 16, "flops": 21, "flops_per_access": 21}
@@ -120,9 +118,7 @@ def hypterm():
 
     def energy(q):
         def at(o):
-            return b.add(
-                b.mul(b.access("c4", *o), b.access(q, *o)), b.mul(b.access("q4", *o), b.access(q, *o))
-            )
+            return b.add(b.mul(b.access("c4", *o), b.access(q, *o)), b.mul(b.access("q4", *o), b.access(q, *o)))
 
         return at
 
