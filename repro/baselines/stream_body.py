@@ -110,9 +110,7 @@ class Marching:
     def _parameters(self) -> str:
         if not self._by_index:
             return parameters(self.model.fields, self.model.outputs)
-        return parameters(
-            tuple(f"{f}_base" for f in self.model.fields), tuple(f"{o}_base" for o in self.model.outputs)
-        )
+        return parameters(tuple(f"{f}_base" for f in self.model.fields), tuple(f"{o}_base" for o in self.model.outputs))
 
     def _pointers(self, indent: str) -> list[str]:
         """The arrays' addresses at the current plane, in a block of their own where they are not carried."""

@@ -186,9 +186,7 @@ class Emitter:
         if op.latency is not None:
             options += f", latency={op.latency.value.data}"
         index = self.index_tuple(op.index)
-        return Text(
-            f"ct.load({self.ref(op.array)}, {index}, {self.shape(op.result)}{options}, allow_tma=False)"
-        )
+        return Text(f"ct.load({self.ref(op.array)}, {index}, {self.shape(op.result)}{options}, allow_tma=False)")
 
     def constant(self, op: tile.ConstantOp) -> tuple[Text, str, bool]:
         value = op.value.value.data
@@ -197,9 +195,7 @@ class Emitter:
                 return self.from_bits(value), "c", False
             self.inlined[op.result] = Text(repr(value), _ATOM if value >= 0 else 3)
             # A product's operand is enough; elsewhere a bare number would not be a tile.
-            if all(
-                isinstance(u.operation, tile.MapOp) and len(u.operation.args) == 2 for u in op.result.uses
-            ) and all(
+            if all(isinstance(u.operation, tile.MapOp) and len(u.operation.args) == 2 for u in op.result.uses) and all(
                 u.operation.operands[1 - u.index] is not op.result
                 and not isinstance(u.operation.operands[1 - u.index].owner, tile.ConstantOp | tile.SplatOp)
                 for u in op.result.uses
@@ -281,9 +277,7 @@ class Emitter:
             if param.kind == "scalar":
                 args.append(f"{name}: ct.ScalarInt64" if self.problem.dtype == "float64" else name)
             else:
-                args.append(
-                    f"{name}: Static" if self.schedule.static_shape and param.kind == "field" else name
-                )
+                args.append(f"{name}: Static" if self.schedule.static_shape and param.kind == "field" else name)
                 if args[-1] == name and self.schedule.static_shape:
                     args[-1] = f"{name}: StaticOut" if self.lowered.pair > 1 else f"{name}: Static"
         self.block(entry)

@@ -77,9 +77,7 @@ def _dynamic_grid(lowered: Lowered, out: str) -> str:
     return f"({', '.join(counts + ['1'] * (3 - len(counts)))})"
 
 
-def paired(
-    shape: tuple[int, ...], strides: tuple[int, ...], pair: int
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def paired(shape: tuple[int, ...], strides: tuple[int, ...], pair: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Shape and strides of an array seen as (..., n / pair, pair)."""
     if pair == 1:
         return shape, strides

@@ -40,9 +40,7 @@ def _inside(array: Array, starts: tuple[int, ...], shape: tuple[int, ...]) -> bo
 
 def _clip(array: Array, starts: tuple[int, ...], shape: tuple[int, ...], what: str) -> tuple[slice, ...]:
     """The part of a tile that lies in the view; an error where none does (undefined in cuTile)."""
-    part = tuple(
-        slice(max(0, -s), min(t, n - s)) for s, t, n in zip(starts, shape, array._shape, strict=True)
-    )
+    part = tuple(slice(max(0, -s), min(t, n - s)) for s, t, n in zip(starts, shape, array._shape, strict=True))
     if any(p.start >= p.stop for p in part):
         raise InterpreterError(
             f"{what} of a tile that lies entirely outside its view, which is undefined even with bounds "
@@ -70,9 +68,7 @@ def _check_unchecked(array: Array, starts: tuple[int, ...], shape: tuple[int, ..
         )
     if array.memory.strict_views:
         raise InterpreterError(f"unchecked {what} leaves its view: {_name_box(array, starts, shape)}")
-    inside = math.prod(
-        max(0, min(s + t, n) - max(s, 0)) for s, t, n in zip(starts, shape, array._shape, strict=True)
-    )
+    inside = math.prod(max(0, min(s + t, n) - max(s, 0)) for s, t, n in zip(starts, shape, array._shape, strict=True))
     array.memory.report.outside_view += math.prod(shape) - inside
 
 
@@ -130,9 +126,7 @@ def stored_values(array: Array, tile: Any) -> np.ndarray:
     """A tile as elements of the array's type, by an implicit cast that loses no kind or width."""
     if type(tile) is Tile:
         if promote(tile.dtype, array._dtype) is not array._dtype:
-            raise InterpreterError(
-                f"{tile!r} cannot be stored in {array._dtype} without a cast: {array.label}"
-            )
+            raise InterpreterError(f"{tile!r} cannot be stored in {array._dtype} without a cast: {array.label}")
         return np.asarray(cast(tile, array._dtype).a)
     if promote_with_python(array._dtype, tile) is not array._dtype:
         raise InterpreterError(f"{tile!r} cannot be stored in {array._dtype} without a cast: {array.label}")

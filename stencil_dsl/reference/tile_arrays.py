@@ -90,8 +90,7 @@ class Array:
         a, b, n = _integer(start), _integer(stop), self._shape[axis]
         if not (0 <= a < n and a <= b <= n):
             raise InterpreterError(
-                f"slice {a}..{b} on axis {axis} of {self.label}: "
-                f"allowed is 0 <= start < {n}, start <= stop <= {n}"
+                f"slice {a}..{b} on axis {axis} of {self.label}: allowed is 0 <= start < {n}, start <= stop <= {n}"
             )
         shape = self._shape[:axis] + (b - a,) + self._shape[axis + 1 :]
         first = self.first + a * self._strides[axis]
@@ -118,9 +117,7 @@ class Array:
             raise InterpreterError(f"order {order!r} is no permutation of the axes of {self.label}")
         shape = tuple(self._shape[i] for i in axes)
         strides = tuple(self._strides[i] for i in axes)
-        return Array(
-            self.memory, self.buffer, self.first, shape, strides, self.parameter, self.names, self.cuts
-        )
+        return Array(self.memory, self.buffer, self.first, shape, strides, self.parameter, self.names, self.cuts)
 
 
 class TiledView:
@@ -150,9 +147,7 @@ class TiledView:
     def num_tiles(self, axis: Any) -> int:
         return -(-self._array.shape[axis] // self._steps[axis])
 
-    def load(
-        self, index: Any, *, check_bounds: bool = True, latency: Any = None, allow_tma: Any = None
-    ) -> Tile:
+    def load(self, index: Any, *, check_bounds: bool = True, latency: Any = None, allow_tma: Any = None) -> Tile:
         check_hints(latency, allow_tma)
         starts = place(self._array, index, self._steps)
         line = sys._getframe(1).f_lineno

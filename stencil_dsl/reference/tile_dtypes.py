@@ -101,9 +101,7 @@ def dtype_of(np_dtype: Any) -> DType:
     """The DType of a NumPy dtype; InterpreterError where there is none."""
     found = FROM_NUMPY.get(np.dtype(np_dtype))
     if found is None:
-        raise InterpreterError(
-            f"element type {np_dtype} is not one of {', '.join(d.name for d in ALL_DTYPES)}"
-        )
+        raise InterpreterError(f"element type {np_dtype} is not one of {', '.join(d.name for d in ALL_DTYPES)}")
     return found
 
 

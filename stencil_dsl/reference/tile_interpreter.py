@@ -67,9 +67,7 @@ class ArrayArg:
         while isinstance(owner.base, np.ndarray):
             owner = owner.base
         if owner.dtype != array.dtype or not (owner.flags.c_contiguous or owner.flags.f_contiguous):
-            raise InterpreterError(
-                f"the memory behind {name or 'the array'} is no flat {array.dtype} allocation"
-            )
+            raise InterpreterError(f"the memory behind {name or 'the array'} is no flat {array.dtype} allocation")
         flat = owner.reshape(-1, order="A")
         size = array.itemsize
         offset = (array.__array_interface__["data"][0] - flat.__array_interface__["data"][0]) // size
@@ -149,9 +147,7 @@ def _bind(
             buffer.names += (names[i],)
             buffer.may_be_stored |= stored is None or parameter.name in stored
             values.append(Array(memory, buffer, arg.offset, tuple(arg.shape), tuple(arg.strides), i, names))
-        elif any(
-            isinstance(m, ConstantAnnotation) for m in getattr(parameter.annotation, "__metadata__", ())
-        ):
+        elif any(isinstance(m, ConstantAnnotation) for m in getattr(parameter.annotation, "__metadata__", ())):
             values.append(arg)
         elif isinstance(arg, np.floating | float) and not isinstance(arg, bool):
             dtype = dtype_of(arg.dtype if isinstance(arg, np.floating) else element)
@@ -159,9 +155,7 @@ def _bind(
         elif isinstance(arg, int | np.integer):
             values.append(int(arg))
         else:
-            raise InterpreterError(
-                f"argument {names[i]!r} is a {type(arg).__name__}; give an ArrayArg or a number"
-            )
+            raise InterpreterError(f"argument {names[i]!r} is a {type(arg).__name__}; give an ArrayArg or a number")
     return values, list(buffers.values()), names
 
 
@@ -178,15 +172,12 @@ def _allocation(arg: ArrayArg, name: str, known: dict[tuple[int, int], DeviceBuf
         high = arg.offset + sum(max(0, r) for r in reach)
         if low < 0 or high >= flat.size:
             raise InterpreterError(
-                f"{name!r} of shape {arg.shape} reaches elements {low}..{high} "
-                f"of an allocation of {flat.size}"
+                f"{name!r} of shape {arg.shape} reaches elements {low}..{high} of an allocation of {flat.size}"
             )
     key = (flat.__array_interface__["data"][0], flat.nbytes)
     for other_key, other in known.items():
         if key != other_key and np.may_share_memory(flat, other.data):
-            raise InterpreterError(
-                f"{name!r} overlaps the allocation of {other.names[0]!r}; pass the same buffer"
-            )
+            raise InterpreterError(f"{name!r} overlaps the allocation of {other.names[0]!r}; pass the same buffer")
     return known.setdefault(key, DeviceBuffer(flat, may_be_stored=False))
 
 
@@ -228,9 +219,7 @@ def _names(node: ast.AST) -> set[str]:
     return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
 
 
-def _check_reads(
-    memory: Memory, buffers: list[DeviceBuffer], names: list[str], source: str, function: str
-) -> None:
+def _check_reads(memory: Memory, buffers: list[DeviceBuffer], names: list[str], source: str, function: str) -> None:
     """Loads that came before another block's store of the same element: a race too."""
     for buffer in buffers:
         if buffer.writer is None:

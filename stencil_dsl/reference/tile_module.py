@@ -205,9 +205,7 @@ def execute(source: str, filename: str, tile_module: types.ModuleType) -> dict[s
     package = types.ModuleType("cuda")
     package.tile = tile_module  # type: ignore[attr-defined]
 
-    def import_(
-        name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0
-    ) -> Any:
+    def import_(name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> Any:
         if level == 0 and name == "cuda.tile":
             return tile_module if fromlist else package
         if level == 0 and name == "cuda":

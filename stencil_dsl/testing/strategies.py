@@ -27,9 +27,7 @@ def stencils(draw: Any, fast: bool = False, **options: Any) -> RandomStencil:
 
 
 @st.composite
-def schedules(
-    draw: Any, ndim: int, dtype: str = "float64", order: str = "source", kind: str | None = None
-) -> Schedule:
+def schedules(draw: Any, ndim: int, dtype: str = "float64", order: str = "source", kind: str | None = None) -> Schedule:
     """Schedules that are legal for padded arrays."""
     return random_schedule(Drawn(draw), ndim, dtype, order, kind)
 
@@ -41,8 +39,6 @@ def interiors(draw: Any, schedule: Schedule) -> tuple[int, ...]:
 
 
 @st.composite
-def cases(
-    draw: Any, order: Literal["source", "fast"], kind: str | None = None, **stencil_options: Any
-) -> Case:
+def cases(draw: Any, order: Literal["source", "fast"], kind: str | None = None, **stencil_options: Any) -> Case:
     """A stencil, a schedule that is legal for it, an interior and data."""
     return random_case(Drawn(draw), order, kind, **stencil_options)

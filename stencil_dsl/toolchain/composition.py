@@ -47,7 +47,7 @@ def compose(
 
 
 def parse_composition(name: str) -> dict[str, str]:
-    """"13.5+nvvm-13.4" -> {"tileiras": "13.5", "nvvm": "13.4"}. Raises ToolchainError on anything else."""
+    """ "13.5+nvvm-13.4" -> {"tileiras": "13.5", "nvvm": "13.4"}. Raises ToolchainError on anything else."""
     base, *others = name.split("+")
     result = {"tileiras": base.removeprefix("tileiras-")}
     for other in others:

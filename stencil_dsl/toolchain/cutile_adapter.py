@@ -84,8 +84,7 @@ def to_bytecode(
         except Exception as error:
             name = "no such function" if isinstance(error, KeyError) else type(error).__name__
             raise ToolchainError(
-                f"the cuTile frontend refused kernel {function!r} for {arch} "
-                f"(bytecode {bytecode_version}): {name}",
+                f"the cuTile frontend refused kernel {function!r} for {arch} (bytecode {bytecode_version}): {name}",
                 stderr=str(error),
                 versions=versions or {"cuda-tile": package_version("cuda-tile") or "unknown"},
             ) from error

@@ -132,9 +132,7 @@ def side_by_side() -> list[Path]:
 
 
 def _open(root: Path, name: str | None) -> Toolkit:
-    return open_toolkit(
-        root, name, nvdisasm=find_tool("nvdisasm"), tileirdisasm=find_tool("tileirdisasm")
-    )
+    return open_toolkit(root, name, nvdisasm=find_tool("nvdisasm"), tileirdisasm=find_tool("tileirdisasm"))
 
 
 def _default() -> Toolkit:

@@ -134,5 +134,3 @@ def discard(folder: Path) -> None:
         away = scratch / f"{os.getpid()}-{secrets.token_hex(8)}"
         os.rename(folder, away)
         shutil.rmtree(away, ignore_errors=True)
-
-

@@ -72,7 +72,7 @@ class Toolkit:
 
     @property
     def release(self) -> str:
-        """"13.5": the release of tileiras."""
+        """ "13.5": the release of tileiras."""
         return release(self.versions.tileiras)
 
     @property
@@ -142,10 +142,7 @@ def open_toolkit(
         cuda_tile=package_version("cuda-tile") or "none",
     )
     content = hashlib.sha256("".join(f.sha256 for f in facts).encode()).hexdigest()[:12]
-    key = (
-        f"tileiras{versions.tileiras}-nvvm{versions.nvvm}-ptxas{versions.ptxas}"
-        f"-cutile{versions.cuda_tile}-{content}"
-    )
+    key = f"tileiras{versions.tileiras}-nvvm{versions.nvvm}-ptxas{versions.ptxas}-cutile{versions.cuda_tile}-{content}"
     return Toolkit(
         name=name or release(versions.tileiras),
         root=root,

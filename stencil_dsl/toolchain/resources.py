@@ -82,9 +82,7 @@ def inspect(cubin: bytes, toolkit: Toolkit | None = None, symbol: str | None = N
     return examine(cubin, toolkit, symbol)[0]
 
 
-def examine(
-    cubin: bytes, toolkit: Toolkit | None = None, symbol: str | None = None
-) -> tuple[Resources, str | None]:
+def examine(cubin: bytes, toolkit: Toolkit | None = None, symbol: str | None = None) -> tuple[Resources, str | None]:
     """`inspect` and `sass` in one run of nvdisasm; the text is None where there is no nvdisasm."""
     elf = read_elf(cubin, symbol)
     disassembler = find_disassembler(toolkit)

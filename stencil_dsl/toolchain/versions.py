@@ -43,13 +43,13 @@ class FileFacts:
 
 
 def parts(version: str) -> tuple[int, ...]:
-    """"13.5.37" -> (13, 5, 37); unknown versions sort first as ()."""
+    """ "13.5.37" -> (13, 5, 37); unknown versions sort first as ()."""
     numbers = re.findall(r"\d+", version)
     return tuple(int(n) for n in numbers) if version[:1].isdigit() else ()
 
 
 def release(version: str) -> str:
-    """"13.5.37" -> "13.5"."""
+    """ "13.5.37" -> "13.5"."""
     return ".".join(version.split(".")[:2])
 
 

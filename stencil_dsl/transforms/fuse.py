@@ -42,9 +42,7 @@ def fuse_modules(modules: Sequence[ModuleOp], name: str) -> ModuleOp:
     for module in modules:
         apply = the_apply(module)
         names = [*field_names(module), *scalar_names(module)]
-        values: dict[SSAValue, SSAValue] = {
-            a: where[n] for a, n in zip(apply.region.block.args, names, strict=True)
-        }
+        values: dict[SSAValue, SSAValue] = {a: where[n] for a, n in zip(apply.region.block.args, names, strict=True)}
         for op in apply.region.block.ops:
             if isinstance(op, stencil.ReturnOp):
                 results += [values[a] for a in op.arg]

@@ -100,9 +100,7 @@ def test_first_writer_wins(cache, kit):
     ],
 )
 def test_request_key_follows_everything_asked_for(change):
-    request = dict(
-        source=SHIFT, function="shift", params=SHIFT_PARAMS, symbol="shift", arch="sm_90", opt_level=None
-    )
+    request = dict(source=SHIFT, function="shift", params=SHIFT_PARAMS, symbol="shift", arch="sm_90", opt_level=None)
     key = toolchain.KernelCache.request_key(**request)
     assert key == toolchain.KernelCache.request_key(**(request | {"params": list(SHIFT_PARAMS)}))
     assert key != toolchain.KernelCache.request_key(**(request | change))

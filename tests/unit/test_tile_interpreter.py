@@ -222,9 +222,7 @@ def test_checked_load_pads_with_nan_or_as_asked_and_checked_store_drops():
     assert (report.stores, report.dropped) == (2, 2)
 
 
-@pytest.mark.parametrize(
-    "statement", ["ct.load(u, (2,), (4,))", "ct.store(out, (2,), ct.zeros((4,), u.dtype))"]
-)
+@pytest.mark.parametrize("statement", ["ct.load(u, (2,), (4,))", "ct.store(out, (2,), ct.zeros((4,), u.dtype))"])
 def test_tile_entirely_outside_is_refused_even_when_checked(statement):
     rejects("entirely outside", kernel(statement), np.zeros(8), np.zeros(8))
     rejects("entirely outside", kernel(statement.replace("(2,)", "(-1,)")), np.zeros(8), np.zeros(8))
@@ -262,9 +260,7 @@ def test_unchecked_store_outside_the_allocation_changes_nothing():
 
 @pytest.mark.parametrize(("start", "stop"), [(-1, 3), (3, 2), (0, 9), (8, 8)])
 def test_slice_bounds(start, stop):
-    error = rejects(
-        "slice", kernel(f"v = u.slice(axis=0, start={start}, stop={stop})"), np.zeros(8), np.zeros(1)
-    )
+    error = rejects("slice", kernel(f"v = u.slice(axis=0, start={start}, stop={stop})"), np.zeros(8), np.zeros(1))
     assert "0 <= start < 8" in str(error)
 
 
@@ -309,17 +305,13 @@ def test_in_place_use_needs_permission(source_tile):
 
 
 def test_load_before_another_blocks_store_is_found_and_placed():
-    source = kernel(
-        "t = ct.load(u, (1 - ct.bid(0),), (4,))\nif ct.bid(0) == 1:\n    ct.store(u, (1,), t + 1)"
-    )
+    source = kernel("t = ct.load(u, (1 - ct.bid(0),), (4,))\nif ct.bid(0) == 1:\n    ct.store(u, (1,), t + 1)")
     error = rejects("reads what block \\(1,\\)", source, np.zeros(8), np.zeros(1), grid=(2,))
     assert (error.line, error.block) == (6, (0,))
 
 
 def test_race_through_a_slice_alias_and_a_helper_function():
-    source = kernel(
-        "v = u\nw = v.slice(0, 0, 4)\nct.load(u, (0,), (4,))\nct.store(w, (0,), ct.bid(0) * 0 + 1)"
-    )
+    source = kernel("v = u\nw = v.slice(0, 0, 4)\nct.load(u, (0,), (4,))\nct.store(w, (0,), ct.bid(0) * 0 + 1)")
     rejects("order is undefined", source, np.zeros(8), np.zeros(1), grid=(2,))
     helper = "def put(x):\n    ct.store(x, (0,), 1)\n\n\n"
     source = kernel("ct.load(u, (0,), (4,))\nput(u)").replace(HEAD, HEAD + helper)
@@ -477,9 +469,7 @@ def test_comparisons_where_and_pow():
     got = elementwise("ct.where((a > b) & (a != 0), a, -b)", A64, b)
     assert np.array_equal(got, np.where(b < A64, A64, -b))
     assert np.array_equal(elementwise("ct.pow(ct.abs(a), b)", A64, b), np.abs(A64) ** b)
-    assert np.array_equal(
-        elementwise("ct.where(a > 0, 0.1, a)", A64), np.where(A64 > 0, np.float32(0.1), A64)
-    )
+    assert np.array_equal(elementwise("ct.where(a > 0, 0.1, a)", A64), np.where(A64 > 0, np.float32(0.1), A64))
 
 
 def test_shapes_round_trip():
@@ -508,9 +498,7 @@ def test_what_cutile_accepts_is_accepted(expression):
 
 def test_installed_module_and_import_system_stay_untouched():
     before = {n: m for n, m in sys.modules.items() if n.split(".")[0] == "cuda"}
-    source = kernel("from math import pi\nct.store(out, (0,), 3)").replace(
-        HEAD, HEAD + "from cuda.tile import load\n"
-    )
+    source = kernel("from math import pi\nct.store(out, (0,), 3)").replace(HEAD, HEAD + "from cuda.tile import load\n")
     run(source, "k", (1,), args(np.zeros(1), np.zeros(4)))
     assert {n: m for n, m in sys.modules.items() if n.split(".")[0] == "cuda"} == before
 
@@ -593,9 +581,7 @@ def test_the_stand_in_offers_only_what_the_real_module_has():
     assert not missing
 
     def shape(function):
-        return [
-            (p.name, p.kind, p.default is p.empty) for p in inspect.signature(function).parameters.values()
-        ]
+        return [(p.name, p.kind, p.default is p.empty) for p in inspect.signature(function).parameters.values()]
 
     checked = 0
     for name, value in ours.items():

@@ -41,9 +41,7 @@ def compiled_once(kit, source=SHIFT, function="shift", params=SHIFT_PARAMS):
 
 
 def compiled(kit, source=SHIFT, function="shift", params=SHIFT_PARAMS, arch="sm_90", **options):
-    return toolchain.compile_source(
-        source, function, params, symbol=function, arch=arch, toolkit=kit, **options
-    )
+    return toolchain.compile_source(source, function, params, symbol=function, arch=arch, toolkit=kit, **options)
 
 
 @pytest.fixture

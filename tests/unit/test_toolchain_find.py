@@ -59,9 +59,8 @@ def test_mismatched_wheels_are_refused_with_the_remedy(wheels):
     assert "not one set (nvidia-cuda-tileiras 13.4.92, nvidia-cuda-nvcc 13.5.37, nvidia-nvvm 13.5.37)" in str(
         caught.value
     )
-    assert (
-        "pip install nvidia-cuda-tileiras==13.4.92 nvidia-cuda-nvcc==13.4.92 nvidia-nvvm==13.4.92"
-        in str(caught.value)
+    assert "pip install nvidia-cuda-tileiras==13.4.92 nvidia-cuda-nvcc==13.4.92 nvidia-nvvm==13.4.92" in str(
+        caught.value
     )
     assert caught.value.versions["nvidia-nvvm"] == "13.5.37"
 
@@ -79,9 +78,7 @@ def test_missing_companion_is_refused(wheels):
 
 
 def test_companions_of_one_release_are_accepted():
-    discover.check_wheels(
-        {"nvidia-cuda-tileiras": "13.3.36", "nvidia-cuda-nvcc": "13.3.73", "nvidia-nvvm": "13.3.73"}
-    )
+    discover.check_wheels({"nvidia-cuda-tileiras": "13.3.36", "nvidia-cuda-nvcc": "13.3.73", "nvidia-nvvm": "13.3.73"})
 
 
 def test_default_order(wheels, tmp_path, monkeypatch):

@@ -105,9 +105,7 @@ def test_interrupt_ends_the_workers(cache, temporary, started):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        toolchain.build_many(
-            [request(), request(prefix=HANG), request("a - b")], 2, cache=cache, progress=interrupt
-        )
+        toolchain.build_many([request(), request(prefix=HANG), request("a - b")], 2, cache=cache, progress=interrupt)
     assert started and all(p.returncode is not None for p in started)
     assert list(temporary.iterdir()) == []
 
