@@ -108,6 +108,8 @@ class Bed:
         self.log = self.path / "device.log"
         monkeypatch.setenv("FAKE_DEVICE_LOG", str(self.log))
         monkeypatch.syspath_prepend(str(self.path))
+        # pytest-benchmark takes a run that inherits it for a worker of xdist, and measures nothing.
+        monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
 
     def module(self, *variants: str, name: str = "test_doubling", questions: str = QUESTIONS, test: str = TEST) -> None:
         (self.path / f"{name}.py").write_text(questions + test.format(variants=list(variants)))
