@@ -20,6 +20,7 @@ PASSES: dict[str, str] = {
     "compose-steps": "stencil_dsl.transforms.compose_steps:ComposeStepsPass",
     "select-outputs": "stencil_dsl.transforms.select_outputs:SelectOutputsPass",
     "roofline": "stencil_dsl.transforms.roofline:RooflinePass",
+    "boundary": "stencil_dsl.transforms.boundary:BoundaryPass",
 }
 
 
