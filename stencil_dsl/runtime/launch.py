@@ -15,6 +15,7 @@ from stencil_dsl.runtime.devices import require_cupy
 from stencil_dsl.runtime.specialize import Specialization
 from stencil_dsl.schedule.layout import ITEMSIZE
 from stencil_dsl.toolchain import Entry
+from stencil_dsl.toolchain.entry import cubin_file
 
 
 @lru_cache(maxsize=256)
@@ -22,7 +23,9 @@ def _function(path: str, symbol: str, device: int) -> Any:
     cupy = require_cupy()
     with cupy.cuda.Device(device):
         try:
-            return cupy.RawModule(path=path).get_function(symbol)
+            function = cupy.RawModule(path=path).get_function(symbol)
+            function.kernel  # noqa: B018 (loads it now: the file may be a temporary one)
+            return function
         except cupy.cuda.driver.CUDADriverError as error:
             have = cupy.cuda.Device(device).compute_capability
             raise GpuUnavailableError(
@@ -51,8 +54,8 @@ class Launch:
         assert self.device is not None
         self.owners = [a.owner for a in (*inputs, *outputs)]
         self.grid = spec.grid(inputs[0].layout.shape)
-        kernel = _function(str(entry.path / "kernel.cubin"), entry.resources.symbol, self.device)
-        self.kernel = kernel
+        with cubin_file(entry) as file:
+            self.kernel = _function(str(file), entry.resources.symbol, self.device)
         self._pack(inputs, outputs, scalars)
 
     def _pack(self, inputs: Sequence[Argument], outputs: Sequence[Argument], scalars: Sequence[float]) -> None:

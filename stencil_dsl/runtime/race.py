@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from stencil_dsl.errors import ToolchainError
 from stencil_dsl.runtime.specialize import Specialization
 from stencil_dsl.schedule.layout import ITEMSIZE
 from stencil_dsl.toolchain import Entry
@@ -31,6 +32,11 @@ def plan_entry(spec: Specialization, entry: Entry) -> dict[str, Any]:
     """All that launching one compiled kernel takes, as plain data."""
     form = spec.form
     assert form.shape is not None
+    if entry.path is None:
+        raise ToolchainError(
+            "candidates are timed in a process of its own, which reads them from the kernel cache, and the cache"
+            " cannot be written; set STENCIL_DSL_CACHE to a folder that can"
+        )
     views = spec.views(form.inputs, form.outputs)
     return {
         "cubin": str(entry.path / "kernel.cubin"),

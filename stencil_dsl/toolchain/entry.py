@@ -9,10 +9,12 @@ import os
 import secrets
 import shutil
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from stencil_dsl.toolchain.paths import work_folder
 from stencil_dsl.toolchain.resources import Resources
 
 FORMAT = 1  # of requests and entries; a change makes every older entry unreachable
@@ -45,6 +47,18 @@ class Entry:
     meta: dict[str, Any] = field(default_factory=dict)
     remarks: str = ""
     sass: str | None = None
+
+
+@contextlib.contextmanager
+def cubin_file(entry: Entry) -> Iterator[Path]:
+    """A file with the cubin: the cache's, or a temporary one where the entry lives in memory only."""
+    if entry.path is not None:
+        yield entry.path / "kernel.cubin"
+        return
+    with work_folder() as folder:
+        file = folder / "kernel.cubin"
+        file.write_bytes(entry.cubin)
+        yield file
 
 
 def digest(data: bytes) -> str:

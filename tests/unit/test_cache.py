@@ -20,6 +20,7 @@ from stencil_dsl import toolchain
 from stencil_dsl.errors import ToolchainError
 from stencil_dsl.toolchain import ArrayParam, Artifact, KernelCache, Resources, builder
 from stencil_dsl.toolchain.__main__ import main
+from stencil_dsl.toolchain.entry import cubin_file
 
 KEY = "ab" * 20
 ARTIFACT = Artifact(b"bytecode", b"cubin", "remarks", 0.5)
@@ -397,3 +398,13 @@ def test_miss_message_without_any_folder(cache, monkeypatch):
     monkeypatch.setattr(Path, "mkdir", refuse)
     with pytest.raises(ToolchainError, match="run the same program where a toolkit is installed"):
         toolchain.build(SHIFT, "shift", SHIFT_PARAMS, symbol="shift", arch="sm_90", cache=cache)
+
+
+def test_a_cubin_is_a_file_wherever_its_entry_lives(cache, kit):
+    entry = stored(cache, kit)
+    with cubin_file(entry) as file:
+        assert file == entry.path / "kernel.cubin" and file.read_bytes() == b"cubin"
+    assert file.exists()
+    with cubin_file(dataclasses.replace(entry, path=None)) as file:
+        assert file.read_bytes() == b"cubin"
+    assert not file.exists()
