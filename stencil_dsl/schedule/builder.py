@@ -7,12 +7,12 @@ schedule would emit without making any operation.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from xdsl.dialects import arith, scf
-from xdsl.dialects.builtin import FloatAttr, IndexType, IntegerAttr
-from xdsl.ir import Attribute, Block, Operation, Region
+from xdsl.dialects.builtin import AnyFloat, FloatAttr, IndexType, IntegerAttr
+from xdsl.ir import Block, Operation, Region
 
 from stencil_dsl.dialects import tile
 from stencil_dsl.schedule.expr import Node
@@ -50,6 +50,12 @@ class Numbering:
 
     def hint(self, value: Value, name: str) -> None:
         """Suggest a name for a value that has none."""
+
+    def loop(
+        self, low: Value, high: Value, step: int, carried: Sequence[Value], hint: str
+    ) -> AbstractContextManager[tuple[Value, list[Value], list[Value], list[Value]]]:
+        """A loop with carried tiles; see `TileBuilder.loop`."""
+        raise NotImplementedError
 
     def once(self, kind: str, key: tuple, make: Callable[[], Operation], hint: str | None = None) -> Value:
         """The value known under a key, or a new operation's."""
@@ -196,7 +202,7 @@ class TileBuilder(Numbering):
         element: element type of all tiles.
     """
 
-    def __init__(self, block: Block, element: Attribute, shape: Sequence[int], fast: bool = False) -> None:
+    def __init__(self, block: Block, element: AnyFloat, shape: Sequence[int], fast: bool = False) -> None:
         super().__init__(block.args, shape, fast)
         self.blocks = [block]
         self.element = element

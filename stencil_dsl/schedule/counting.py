@@ -7,12 +7,10 @@ a builder whose values are numbers.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
-
-from xdsl.ir import Operation
 
 from stencil_dsl.schedule.builder import Numbering, Value
 
@@ -55,9 +53,7 @@ class CountingBuilder(Numbering):
         self.next += 1
         return self.next
 
-    def _make(
-        self, kind: str, make: Callable[[], Operation] | Any, hint: str | None = None, outer: bool = False
-    ) -> int:
+    def _make(self, kind: str, make: Any, hint: str | None = None, outer: bool = False) -> int:
         value = self.token()
         if not outer:
             self.kinds[kind] += 1

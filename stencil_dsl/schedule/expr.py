@@ -52,7 +52,7 @@ class Node:
         planes: frozenset[int] = frozenset({offset[0]}) if op == "access" else frozenset()
         for arg in args:
             planes |= arg.planes
-        self.planes = planes
+        self.planes: frozenset[int] = planes
 
     @property
     def uniform(self) -> bool:

@@ -56,9 +56,8 @@ class Case:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Case:
         s = data["stencil"]
-        stencil = RandomStencil(
-            **{k: tuple(v) if isinstance(v, list) else v for k, v in s.items()},
-        )
+        known: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in s.items()}
+        stencil = RandomStencil(**known)
         rest = {k: data[k] for k in ("dtype", "seed", "data", "extra")}
         return cls(stencil, schedule=Schedule.from_json(data["schedule"]), shape=tuple(data["shape"]), **rest)
 

@@ -177,7 +177,7 @@ class Writer:
         """An expression, in parentheses where it needs them."""
         if depth <= 0 or self.leaves <= 0:
             return self.leaf()
-        kinds = [self.leaf, self.total, self.total]
+        kinds: list[Callable[..., str]] = [self.leaf, self.total, self.total]
         kinds += [self._binary] * 5
         kinds += [self._scaled, self._negated, self._quotient, self._extremum, self._extremum, self._clipped]
         kinds += [self._absolute, self._choice, self._power, self._root]
@@ -186,7 +186,7 @@ class Writer:
         if self.library:
             kinds += [self._library] * 3
         kind = self.choose.one_of(kinds)
-        return kind() if kind in (self.leaf, self.total) else kind(depth - 1)  # type: ignore[call-arg,operator]
+        return kind() if kind in (self.leaf, self.total) else kind(depth - 1)
 
     def _binary(self, depth: int) -> str:
         sign = self.choose.one_of(("+", "-", "*", "+", "-", "*"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -45,7 +46,7 @@ class SelectOutputsPass(ModulePass):
 def _rebuild(
     module: ModuleOp,
     apply: stencil.ApplyOp,
-    used: list[SSAValue],
+    used: Sequence[SSAValue],
     used_names: list[str],
     outputs: list[str],
     fields: tuple[str, ...],
