@@ -1,4 +1,4 @@
-"""Profiles of the property tests: HYPOTHESIS_PROFILE=ci (default) repeats the same few cases, long looks for new ones."""
+"""Profiles of the property tests: HYPOTHESIS_PROFILE=ci (default) repeats the same few cases, long finds new ones."""
 
 from __future__ import annotations
 
