@@ -7,6 +7,8 @@ from typing import Any
 
 #: What a predicate may say.
 VERDICTS = ("holds", "weaker", "reversed", "cannot be tested here")
+#: What a verdict rests on: compile-time facts (and values), or times on a device.
+TIERS = ("code", "time")
 
 
 @dataclass(frozen=True)
@@ -33,10 +35,13 @@ class Finding:
 
     verdict: str
     why: str
+    tier: str = "code"
 
     def __post_init__(self) -> None:
         if self.verdict not in VERDICTS:
             raise ValueError(f"verdict {self.verdict!r}: one of {', '.join(VERDICTS)}")
+        if self.tier not in TIERS:
+            raise ValueError(f"tier {self.tier!r}: one of {', '.join(TIERS)}")
 
     def record(self) -> dict[str, Any]:
         return asdict(self)

@@ -73,19 +73,24 @@ def answers(request: pytest.FixtureRequest, arch: str, toolkit: str | None) -> C
 
 
 @pytest.fixture
-def claim(request: pytest.FixtureRequest, arch: str, toolkit: str | None) -> Callable[[Claim, Finding], None]:
-    """``claim(CLAIM, finding)`` enters a probe's verdict in the ledger."""
+def claim(request: pytest.FixtureRequest, arch: str, toolkit: str | None) -> Callable[..., None]:
+    """``claim(CLAIM, finding, ...)`` enters a probe's verdicts in the ledger: one on code, one on times where
+    there are any (None is left out).
+    """
 
-    def enter(made: Claim, finding: Finding) -> None:
-        record = {
-            "kind": "claim",
-            "node": request.node.nodeid,
-            "arch": arch,
-            "toolkit": toolkit,
-            **made.record(),
-            **finding.record(),
-        }
-        request.node.user_properties.append((PROPERTY, record))
+    def enter(made: Claim, *findings: Finding | None) -> None:
+        for finding in findings:
+            if finding is None:
+                continue
+            record = {
+                "kind": "claim",
+                "node": request.node.nodeid,
+                "arch": arch,
+                "toolkit": toolkit,
+                **made.record(),
+                **finding.record(),
+            }
+            request.node.user_properties.append((PROPERTY, record))
 
     return enter
 

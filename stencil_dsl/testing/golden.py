@@ -34,7 +34,7 @@ _TOOLS = ("tileiras", "nvvm", "ptxas", "cuda_tile")
 
 def tool_set_key(tool_set: Mapping[str, str]) -> str:
     """One word for an exact tool set: the versions in a fixed order."""
-    return "-".join(str(tool_set.get(tool, "unknown")) for tool in _TOOLS)
+    return "-".join(str(tool_set.get(tool) or tool_set.get(tool.replace("_", "-"), "unknown")) for tool in _TOOLS)
 
 
 def golden_path(root: Path, record: Mapping[str, Any]) -> Path:

@@ -14,6 +14,7 @@ from stencil_dsl.testing import (
     golden,
     grouping,
     hookspec,
+    ledger,
     options,
     records,
     replay,
@@ -23,7 +24,7 @@ from stencil_dsl.testing import (
 if TYPE_CHECKING:
     import pytest
 
-_FEATURES = (grouping, distribution, fixtures, records, golden, replay, terminal)
+_FEATURES = (grouping, distribution, fixtures, records, golden, replay, ledger, terminal)
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:

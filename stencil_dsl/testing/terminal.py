@@ -64,12 +64,6 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         terminalreporter.section(module, sep="-")
         for line in table([row for row in variants if row["module"] == module]):
             write(line)
-    claims = [row for row in recorder.rows if row["kind"] == "claim"]
-    if claims:
-        terminalreporter.section("claims", sep="-")
-        for row in sorted(claims, key=lambda row: (row["claim"], row["arch"], str(row["toolkit"]))):
-            write(f"{row['claim']:>3}  {row['verdict']}: {row['text']}")
-            write(f"     {row['arch']}{', ' + row['toolkit'] if row['toolkit'] else ''}: {row['why']}")
     if recorder.path is not None:
         try:
             shown = recorder.path.relative_to(config.invocation_params.dir)

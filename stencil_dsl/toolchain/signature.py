@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-DTYPES = {"float64": 8, "float32": 4, "int64": 8, "int32": 4}
+DTYPES = {"float64": 8, "float32": 4, "float16": 2, "int64": 8, "int32": 4, "int8": 1}
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class ArrayParam:
     """What is known about one array parameter at compile time.
 
     Attributes:
-        dtype: "float64", "float32", "int32" or "int64".
+        dtype: "float64", "float32", "float16", "int64", "int32" or "int8".
         shape: extent per axis; None where it is only known at run time.
         strides: step per axis in elements; None where it is only known at run time.
         base_divisible_by: alignment of the first element's address in bytes.

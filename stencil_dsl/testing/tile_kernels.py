@@ -1,0 +1,303 @@
+"""Variants that are plain ``@ct.kernel`` functions, described once for the compiler, the interpreter and a device.
+
+A `Problem` says what is computed; a `Call` says what one launch of a kernel gets, for any extents. From the two
+follow the compile-time signature, the check of values on a small problem without a GPU, and the launch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import gcd, prod
+from typing import TYPE_CHECKING, Any
+
+from stencil_dsl.testing.question import Prepared, Question, Reference, Source, Target, Variant
+from stencil_dsl.testing.variants import resource_facts
+
+if TYPE_CHECKING:
+    from stencil_dsl.testing.bench import Bench
+    from stencil_dsl.toolchain import ArrayParam, Entry, ScalarParam
+
+#: Elements before and behind every output that nobody may write.
+_GUARD = 1024
+#: cuTile looks at divisibility up to this, in elements.
+_DIVISOR = 16
+
+
+@dataclass(frozen=True)
+class In:
+    """An array parameter that holds an input's values on a box of the problem's coordinates.
+
+    Attributes:
+        name: which input.
+        lo: first coordinates of the box; halo cells are negative. Default: the origin.
+        shape: extents of the box, None: those of the problem.
+        view: extents as the kernel sees them, where they differ (pairs along z: (X, Y, Z / 2, 2)).
+        static: shape and strides are compiled in; else only what divides them is.
+        align: the first element's address in bytes is divisible by this.
+    """
+
+    name: str
+    lo: tuple[int, ...] | None = None
+    shape: tuple[int, ...] | None = None
+    view: tuple[int, ...] | None = None
+    static: bool = True
+    align: int = 256
+
+
+@dataclass(frozen=True)
+class Out:
+    """An array parameter that receives output `k`. Several parameters may be the same output."""
+
+    k: int = 0
+    view: tuple[int, ...] | None = None
+    static: bool = True
+    align: int = 256
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """A number passed at launch."""
+
+    value: float | int
+    dtype: str = "int32"
+
+
+@dataclass(frozen=True)
+class Call:
+    """One launch: grid, and one argument a parameter. Plain numbers are compile-time constants."""
+
+    grid: tuple[int, ...]
+    args: tuple[In | Out | Scalar | int | float, ...]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What all variants of a question compute.
+
+    Attributes:
+        shape: extents of every output.
+        inputs: input name to its values by coordinates.
+        reference: ``reference(lo, shape)`` gives the expected outputs on a box.
+        check: extents small enough for the interpreter.
+        tolerance: accepted error relative to the largest expected magnitude.
+        dtype: element type of inputs (unless they have a ``dtype``) and outputs.
+        bytes: compulsory bytes of one launch.
+        outputs: how many there are.
+    """
+
+    shape: tuple[int, ...]
+    inputs: Mapping[str, Source] = field(compare=False)
+    reference: Reference = field(compare=False)
+    check: tuple[int, ...] = ()
+    tolerance: float = 1e-12
+    dtype: str = "float64"
+    bytes: int = 0
+    outputs: int = 1
+
+    def ask(self, name: str, variants: Sequence[Variant], baseline: str | None = None, **options: Any) -> Question:
+        """The question of these variants; `baseline` is the one that others are compared with (default: the first)."""
+        return Question(
+            id=name,
+            shape=self.shape,
+            variants=tuple(variants),
+            inputs=self.inputs,
+            reference=self.reference,
+            tolerance=self.tolerance,
+            dtype=self.dtype,
+            bytes=self.bytes,
+            baseline=baseline or variants[0].id,
+            **options,
+        )
+
+    def dtype_of(self, name: str) -> str:
+        """Element type of an input."""
+        return getattr(self.inputs[name], "dtype", self.dtype)
+
+
+@dataclass(frozen=True)
+class FunctionVariant(Variant):
+    """A tile function.
+
+    Attributes:
+        problem: what it computes.
+        source, function: a Python text and the name of its kernel (see `kernel_text`).
+        call: the launch for given extents of the problem.
+        opt_level: of the tile assembler; None takes the kernel's own.
+        symbol: the kernel's name in the cubin, by default the function's.
+        arch, toolkit: compile for these whatever was asked for.
+        interpreted: False for kernels that the interpreter cannot run; their values are checked on a device only.
+        capturable: launches can be captured in a CUDA graph; False times them as the host enqueues them.
+    """
+
+    id: str
+    problem: Problem
+    source: str
+    function: str
+    call: Callable[[tuple[int, ...]], Call]
+    opt_level: int | None = None
+    symbol: str | None = None
+    arch: str | None = None
+    toolkit: str | None = None
+    interpreted: bool = True
+    capturable: bool = True
+
+    def build(self, target: Target) -> Entry:
+        """The kernel's cache entry for a target."""
+        from stencil_dsl import toolchain
+
+        return toolchain.build(
+            self.source,
+            self.function,
+            self.params(),
+            symbol=self.symbol or self.function,
+            arch=self.arch or target.arch,
+            toolkit=self.toolkit or target.toolkit,
+            opt_level=self.opt_level,
+        )
+
+    def params(self) -> list[ArrayParam | ScalarParam | int | float]:
+        """The signature that the compiler is given."""
+        from stencil_dsl.toolchain import ScalarParam
+
+        shape = self.problem.shape
+        result: list[Any] = []
+        for arg in self.call(shape).args:
+            if isinstance(arg, (In, Out)):
+                result.append(self._array_param(arg, shape))
+            else:
+                result.append(ScalarParam(arg.dtype) if isinstance(arg, Scalar) else arg)
+        return result
+
+    def _array_param(self, arg: In | Out, shape: tuple[int, ...]) -> ArrayParam:
+        from stencil_dsl.toolchain import ArrayParam
+
+        extents = arg.view or (arg.shape if isinstance(arg, In) and arg.shape else shape)
+        strides = tuple(prod(extents[axis + 1 :]) for axis in range(len(extents)))
+        dtype = self.problem.dtype_of(arg.name) if isinstance(arg, In) else self.problem.dtype
+        if arg.static:
+            return ArrayParam(dtype, extents, strides, base_divisible_by=arg.align)
+        unknown = (None,) * len(extents)
+        return ArrayParam(
+            dtype,
+            unknown,
+            (*unknown[:-1], 1),
+            base_divisible_by=min(arg.align, 16),
+            shape_divisible_by=tuple(gcd(n, _DIVISOR) for n in extents),
+            stride_divisible_by=tuple(gcd(n, _DIVISOR) for n in strides),
+        )
+
+    def compile_facts(self, target: Target) -> dict[str, Any]:
+        entry = self.build(target)
+        facts = resource_facts(entry.resources, entry.tool_versions)
+        return facts | {"warnings": w} if (w := entry.meta.get("warnings")) else facts
+
+    def artefacts(self, target: Target) -> dict[str, str]:
+        from stencil_dsl import toolchain
+        from stencil_dsl.errors import ToolchainError
+
+        entry = self.build(target)
+        texts = {"kernel.py": entry.source, "kernel.sass": entry.sass or "", "remarks.yaml": entry.remarks}
+        try:
+            texts["kernel.tileir"] = toolchain.tile_ir(entry.bytecode, toolchain.find(self.toolkit or target.toolkit))
+        except ToolchainError as error:  # tileirdisasm ships from 13.4 on
+            texts["kernel.tileir.missing"] = str(error)
+        return {name: text for name, text in texts.items() if text}
+
+    # -- values without a device
+
+    def validate(self, target: Target) -> dict[str, Any] | None:
+        if not self.interpreted or not self.problem.check:
+            return None
+        import numpy as np
+
+        from stencil_dsl.reference.tile_interpreter import ArrayArg, run
+
+        shape = self.problem.check
+        call = self.call(shape)
+        outputs = [np.full(shape, np.nan, dtype=self.problem.dtype) for _ in range(self.problem.outputs)]
+        args: list[Any] = []
+        for arg in call.args:
+            if isinstance(arg, In):
+                array = np.ascontiguousarray(self._values(arg, shape, np))
+                args.append(ArrayArg.of(array.reshape(arg.view) if arg.view else array))
+            elif isinstance(arg, Out):
+                array = outputs[arg.k]
+                args.append(ArrayArg.of(array.reshape(arg.view) if arg.view else array))
+            else:
+                args.append(np.dtype(arg.dtype).type(arg.value) if isinstance(arg, Scalar) else arg)
+        run(self.source, self.function, call.grid, args)
+        worst, why = 0.0, ""
+        for k, want in enumerate(self.problem.reference((0,) * len(shape), shape)):
+            difference = np.abs(outputs[k].astype(np.float64) - np.asarray(want, dtype=np.float64))
+            missing = int(np.isnan(outputs[k]).sum())
+            if missing and not why:
+                why = f"output {k}: {missing} of {outputs[k].size} values are NaN (not written?)"
+            difference[~np.isfinite(difference)] = np.inf
+            worst = max(worst, float(difference.max() / max(float(np.abs(want).max()), np.finfo(np.float64).tiny)))
+        if not why and not worst <= self.problem.tolerance:
+            why = f"relative error {worst:.3g} exceeds {self.problem.tolerance:.3g}"
+        return {"ok": not why, "max_rel_err": worst, "how": f"interpreter, {'x'.join(map(str, shape))}", "why": why}
+
+    def _values(self, arg: In, shape: tuple[int, ...], xp: Any) -> Any:
+        extents = arg.shape or shape
+        lo = arg.lo or (0,) * len(extents)
+        return self.problem.inputs[arg.name](lo, extents, xp).astype(self.problem.dtype_of(arg.name))
+
+    # -- on a device
+
+    def prepare(self, bench: Bench) -> Prepared:
+        entry = self.build(bench.target)
+        call = self.call(self.problem.shape)
+        launch = bench.device.load_cubin(entry.cubin, self.symbol or self.function)
+        outputs: dict[int, tuple[Any, Any]] = {}
+        arguments: list[Any] = []
+        for arg in call.args:
+            if isinstance(arg, In):
+                arguments.append(self._input(bench, arg))
+            elif isinstance(arg, Out):
+                guard, array = outputs.setdefault(arg.k, _guarded(bench, arg.k))
+                arguments.append(array.reshape(arg.view) if arg.view else array)
+            elif isinstance(arg, Scalar):
+                arguments.append(arg)
+        flat = flatten(arguments)
+        ordered = [outputs[k] for k in sorted(outputs)]
+        return Prepared(
+            # A tile kernel is launched with one "thread" a block; the cubin says how many there really are.
+            enqueue=lambda stream: launch(call.grid, (1, 1, 1), flat, stream),
+            outputs=[array for _, array in ordered],
+            guards=[guard for guard, _ in ordered],
+            capturable=self.capturable,
+        )
+
+    def _input(self, bench: Bench, arg: In) -> Any:
+        extents = arg.shape or self.problem.shape
+        key = ("function input", arg.name, arg.lo, extents)
+        array = bench.shared(key, lambda: bench.xp.ascontiguousarray(self._values(arg, self.problem.shape, bench.xp)))
+        return array.reshape(arg.view) if arg.view else array
+
+
+def _guarded(bench: Bench, k: int) -> tuple[Any, Any]:
+    """(allocation, output k within it)."""
+    shape, dtype = bench.question.shape, bench.question.dtype
+
+    def make() -> Any:
+        return bench.xp.empty(prod(shape) + 2 * _GUARD, dtype=dtype)
+
+    flat = bench.shared(("guarded output", k, shape, dtype), make)
+    return flat, flat[_GUARD:-_GUARD].reshape(shape)
+
+
+def flatten(arguments: Sequence[Any]) -> tuple[Any, ...]:
+    """Arguments as a cubin takes them: an array is its address, then its extents, then its strides in elements."""
+    import numpy as np
+
+    flat: list[Any] = []
+    for argument in arguments:
+        if isinstance(argument, Scalar):
+            flat.append(np.dtype(argument.dtype).type(argument.value))
+            continue
+        flat.append(argument)
+        flat.extend(np.int32(extent) for extent in argument.shape)
+        flat.extend(np.int32(stride // argument.itemsize) for stride in argument.strides)
+    return tuple(flat)
