@@ -3,4 +3,5 @@
 from __future__ import annotations
 
 collect_ignore_glob = ["build/*", "dist/*", ".venv/*"]
-pytest_plugins = ["pytester"]
+# Installed, the plugin is found by its entry point; from a plain checkout it is loaded here, under the same name.
+pytest_plugins = ["pytester", "stencil_dsl.testing.plugin"]

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from typing import Any, Protocol
 
 from stencil_dsl.errors import GpuUnavailableError
@@ -133,6 +135,7 @@ class CupyDevice:
         self.l2_bytes = int(self._device.attributes["L2CacheSize"])
         self._flush_buffer = cupy.empty(2 * self.l2_bytes, dtype=cupy.uint8)
         self._nvml = _Nvml(number)
+        self._folder, self._loaded = tempfile.TemporaryDirectory(prefix="stencil-dsl-"), 0
 
     @classmethod
     def describe(cls, number: int) -> DeviceInfo:
@@ -157,13 +160,11 @@ class CupyDevice:
         return enqueue
 
     def load_cubin(self, cubin: bytes, symbol: str) -> Callable[..., None]:
-        import tempfile
-
-        with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-            file.write(cubin)
-            file.flush()
-            function = self.xp.RawModule(path=file.name).get_function(symbol)
-        return _launcher(function)
+        # CuPy may read the file as late as at the first launch: it stays as long as the device object.
+        self._loaded += 1
+        path = Path(self._folder.name) / f"{self._loaded}.cubin"
+        path.write_bytes(cubin)
+        return _launcher(self.xp.RawModule(path=str(path)).get_function(symbol))
 
     def load_cuda(self, source: str, name: str, options: tuple[str, ...]) -> Callable[..., None]:
         module = self.xp.RawModule(code=source, options=options, name_expressions=(name,) if "<" in name else None)
@@ -241,7 +242,9 @@ def _repeat(enqueue: Callable[[Any], None], stream: Any, times: int) -> Callable
 
 def _launcher(function: Any) -> Callable[..., None]:
     def launch(grid: tuple[int, ...], block: tuple[int, ...], args: tuple[Any, ...], stream: Any = None) -> None:
-        function(grid, block, args, stream=stream)
+        # CuPy's raw kernels run on the current stream.
+        with contextlib.nullcontext() if stream is None else stream:
+            function(grid, block, args)
 
     return launch
 
