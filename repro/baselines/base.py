@@ -28,10 +28,10 @@ class Baseline:
 
     Attributes:
         row: id of the row.
-        variant: "arr", "stream" or "trans".
+        variant: "arr", "stream", "trans" or "triton".
         config: the choices it was generated with.
         shape: extents of the interior, compiled in.
-        source: CUDA C++ text, for nvcc and NVRTC.
+        source: CUDA C++ text, for nvcc and NVRTC (of triton: Python text).
         launches: what computes all outputs once, in this order on one stream.
         dtype: element type.
         bricks: brick extents where fields lie in bricks; None where they lie as `layout` says.
@@ -102,10 +102,11 @@ def generator(variant: str) -> Callable[..., Baseline]:
 
     if variant not in VARIANTS:
         raise KeyError(f"no baseline {variant!r}; there are {', '.join(VARIANTS)}")
-    return importlib.import_module(f"repro.baselines.{variant}").generate
+    module = "triton_kernels" if variant == "triton" else variant
+    return importlib.import_module(f"repro.baselines.{module}").generate
 
 
-VARIANTS = ("arr", "stream", "trans")
+VARIANTS = ("arr", "stream", "trans", "triton")
 
 
 def symbol(text: str) -> str:

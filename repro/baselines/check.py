@@ -1,0 +1,85 @@
+"""Values of a baseline on the CPU, against the row's terms evaluated with NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from repro.baselines import emulate
+from repro.baselines.base import Baseline, Shape, generator
+from repro.baselines.model import Offset
+from stencil_dsl.testing.sources import RandomField
+
+#: What outputs hold before a run.
+UNTOUCHED = -12345.6789
+#: Small interiors: one that no tile divides, one that many do.
+SHAPES: tuple[Shape, ...] = ((9, 7, 19), (20, 8, 64))
+
+
+def max_error(baseline: Baseline) -> float:
+    """Runs it on random fields; the largest error of any output relative to the output's largest value.
+
+    Raises:
+        AssertionError: where something outside the interior was written.
+    """
+    if baseline.bricks is not None:
+        from repro.baselines.bricks import run_on_host
+
+        return _compare(baseline, run_on_host(baseline, fields(baseline)))
+    import stencil_dsl
+
+    arrays = {}
+    for name in (*baseline.model.fields, *baseline.model.outputs):
+        arrays[name] = stencil_dsl.empty(baseline.shape, halo=baseline.halo, device="cpu")
+        # What lies around the fields' halo must not matter. Outputs hold a number that no sweep gives: a NaN
+        # written outside the interior would not be seen among NaN.
+        arrays[name].fill(np.nan if name in baseline.model.fields else UNTOUCHED)
+    for name, values in fields(baseline).items():
+        arrays[name].with_halo(baseline.halo)[...] = values
+    emulate.run(baseline, {name: array.buffer for name, array in arrays.items()})
+    for name in baseline.model.outputs:
+        written = int((arrays[name].buffer != UNTOUCHED).sum())
+        wanted = arrays[name].interior.size
+        assert written == wanted, f"{name}: {written} values written, the interior has {wanted}"
+    return _compare(baseline, [arrays[name].interior for name in baseline.model.outputs])
+
+
+def fields(baseline: Baseline) -> dict[str, np.ndarray]:
+    """Random inputs, halo included."""
+    lo = tuple(-low for low, _ in baseline.halo)
+    whole = tuple(n + low + high for n, (low, high) in zip(baseline.shape, baseline.halo, strict=True))
+    return {f: RandomField(seed)(lo, whole, np) for seed, f in enumerate(baseline.model.fields)}
+
+
+def expected(baseline: Baseline) -> list[np.ndarray]:
+    """Every output by NumPy."""
+    values = fields(baseline)
+
+    def read(field: str, offset: Offset) -> np.ndarray:
+        box = zip(baseline.halo, offset, baseline.shape, strict=True)
+        return values[field][tuple(slice(low + d, low + d + n) for (low, _), d, n in box)]
+
+    return baseline.model.evaluate(read, np)
+
+
+def _compare(baseline: Baseline, got: Any) -> float:
+    errors = []
+    for have, want in zip(got, expected(baseline), strict=True):
+        difference = np.abs(have - want)
+        errors.append(float(np.where(np.isnan(difference), np.inf, difference).max() / np.abs(want).max()))
+    return max(errors)
+
+
+def small_check(baseline: Baseline, tolerance: float = 1e-13) -> dict[str, Any]:
+    """The verdict on a configuration, from small interiors."""
+    worst, tried = 0.0, []
+    for shape in SHAPES:
+        config = dict(baseline.config)
+        if "cx" in config:  # several chunks also in a small interior
+            config["cx"] = min(int(config["cx"]), shape[0] // 2)
+        worst = max(worst, max_error(generator(baseline.variant)(baseline.row, shape, config)))
+        tried.append("x".join(map(str, shape)))
+    ok = worst <= tolerance
+    why = "" if ok else f"relative error {worst:.3g} exceeds {tolerance:.3g}"
+    return {"ok": ok, "max_rel_err": worst, "how": f"host run, {' '.join(tried)}", "why": why}
