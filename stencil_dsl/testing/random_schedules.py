@@ -66,6 +66,7 @@ def random_schedule(
         "unroll": choose.integer(1, 3),
         "carry": choose.one_of(("reload", "queue")),
         "split_tail": choose.one_of((True, False)),
+        "ahead": chance(choose, 30),
     }
     return Schedule(**options)
 
