@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from stencil_dsl.toolchain.export import Artifact, assemble, compile_source, tile_ir
     from stencil_dsl.toolchain.installer import install
     from stencil_dsl.toolchain.kit import Toolkit, ToolVersions, open_toolkit
+    from stencil_dsl.toolchain.libraries import build_library
     from stencil_dsl.toolchain.many import BuildRequest, build_many
     from stencil_dsl.toolchain.process import ToolError
     from stencil_dsl.toolchain.resources import Resources, inspect
@@ -36,6 +37,7 @@ _PLACES = {
     "export": ("Artifact", "assemble", "compile_source", "tile_ir"),
     "discover": ("clear_found", "find", "find_tool"),
     "installer": ("install",),
+    "libraries": ("build_library",),
     "kit": ("Toolkit", "ToolVersions", "open_toolkit"),
     "many": ("BuildRequest", "build_many"),
     "process": ("ToolError",),
@@ -58,6 +60,7 @@ __all__ = [
     "Toolkit",
     "assemble",
     "build",
+    "build_library",
     "build_many",
     "clear_found",
     "compile_source",

@@ -8,7 +8,7 @@ import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stencil_dsl.errors import ToolchainError
 from stencil_dsl.toolchain import cutile_adapter
@@ -19,6 +19,9 @@ from stencil_dsl.toolchain.export import Artifact, compile_source
 from stencil_dsl.toolchain.kit import Toolkit
 from stencil_dsl.toolchain.resources import examine
 from stencil_dsl.toolchain.signature import Param, params_from_json
+
+if TYPE_CHECKING:
+    from stencil_dsl.tilelib import TileLibrary
 
 
 def build(
@@ -35,6 +38,7 @@ def build(
     timeout: float | None = 300,
     meta: dict[str, Any] | None = None,
     temporary: Path | None = None,
+    libraries: Sequence[TileLibrary] = (),
 ) -> Entry:
     """Give the kernel of a request (arguments as in `compile_source`).
 
@@ -46,7 +50,7 @@ def build(
             Or the compile failed.
     """
     cache = cache or KernelCache()
-    key, kit, entry = plan(source, function, params, symbol, arch, opt_level, toolkit, cache)
+    key, kit, entry = plan(source, function, params, symbol, arch, opt_level, toolkit, cache, libraries)
     if kit is None:
         assert entry is not None
         return entry
@@ -72,6 +76,7 @@ def build(
             remarks=remarks,
             timeout=timeout,
             temporary=temporary,
+            libraries=libraries,
         )
     resources, text = examine(artifact.cubin, kit, symbol)
     facts: dict[str, Any] = {"arch": arch, "function": function, "symbol": symbol, "opt_level": opt_level}
@@ -91,13 +96,14 @@ def plan(
     opt_level: int | None,
     toolkit: Toolkit | str | None,
     cache: KernelCache,
+    libraries: Sequence[TileLibrary] = (),
 ) -> tuple[str, Toolkit | None, Entry | None]:
     """What a request needs: its key, the toolkit to compile with (None: nothing to do), the entry found.
 
     Toolkit and entry together mean an entry that lacks its SASS. Raises ToolchainError where the kernel
     is neither in the cache nor can be compiled.
     """
-    key = cache.request_key(source, function, params, symbol, arch, opt_level)
+    key = cache.request_key(source, function, params, symbol, arch, opt_level, libraries)
     try:
         kit = usable_toolkit(toolkit)
     except ToolchainError as error:
@@ -105,7 +111,7 @@ def plan(
         entry = cache.lookup(key, named)
         if entry is not None:
             return key, None, entry
-        request = describe_request(source, function, params, symbol, arch, opt_level)
+        request = describe_request(source, function, params, symbol, arch, opt_level, libraries)
         raise _missing(cache, key, request, named, error) from error
     entry = cache.lookup(key, kit)
     complete = entry is not None and (entry.sass is not None or kit.nvdisasm is None)
@@ -123,6 +129,8 @@ def usable_toolkit(toolkit: Toolkit | str | None) -> Toolkit:
 
 def build_request(request: dict[str, Any], **options: Any) -> Entry:
     """`build` for a request that a machine without toolkit wrote down (a file in `<cache>/wanted`)."""
+    from stencil_dsl.tilelib import TileLibrary
+
     return build(
         request["source"],
         request["function"],
@@ -130,6 +138,7 @@ def build_request(request: dict[str, Any], **options: Any) -> Entry:
         symbol=request["symbol"],
         arch=request["arch"],
         opt_level=request["opt_level"],
+        libraries=[TileLibrary.from_json(values) for values in request.get("libraries", ())],
         **{"toolkit": request.get("toolkit"), **options},
     )
 

@@ -14,7 +14,7 @@ import secrets
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stencil_dsl.toolchain.entry import (
     FORMAT,
@@ -32,14 +32,23 @@ from stencil_dsl.toolchain.resources import Resources
 from stencil_dsl.toolchain.signature import Param, params_to_json
 from stencil_dsl.toolchain.versions import parts, release
 
+if TYPE_CHECKING:
+    from stencil_dsl.tilelib import TileLibrary
+
 _UNWRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)
 
 
 def describe_request(
-    source: str, function: str, params: Sequence[Param], symbol: str, arch: str, opt_level: int | None
+    source: str,
+    function: str,
+    params: Sequence[Param],
+    symbol: str,
+    arch: str,
+    opt_level: int | None,
+    libraries: Sequence[TileLibrary] = (),
 ) -> dict[str, Any]:
     """A request as JSON values; what `request_key` hashes."""
-    return {
+    request: dict[str, Any] = {
         "format": FORMAT,
         "source": source,
         "function": function,
@@ -48,6 +57,9 @@ def describe_request(
         "arch": arch,
         "opt_level": opt_level,
     }
+    if libraries:
+        request["libraries"] = [library.to_json() for library in libraries]
+    return request
 
 
 def request_key(
@@ -57,9 +69,10 @@ def request_key(
     symbol: str,
     arch: str,
     opt_level: int | None = None,
+    libraries: Sequence[TileLibrary] = (),
 ) -> str:
     """Key of a request, hexadecimal. Needs neither cuda.tile nor a tool."""
-    request = describe_request(source, function, params, symbol, arch, opt_level)
+    request = describe_request(source, function, params, symbol, arch, opt_level, libraries)
     return digest(canonical_json(request).encode())[:40]
 
 

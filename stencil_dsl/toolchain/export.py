@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from stencil_dsl.errors import ToolchainError
 from stencil_dsl.toolchain import cutile_adapter
@@ -14,6 +15,13 @@ from stencil_dsl.toolchain.paths import work_folder
 from stencil_dsl.toolchain.process import run_tool
 from stencil_dsl.toolchain.signature import Param
 from stencil_dsl.toolchain.versions import release
+
+if TYPE_CHECKING:
+    from stencil_dsl.tilelib import TileLibrary
+
+
+LIBRARY_BYTECODE = "13.5"
+"""What kernels that call tile libraries are written in; the frontend holds it back from others."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +55,7 @@ def compile_source(
     remarks: bool = True,
     timeout: float | None = 300,
     temporary: Path | None = None,
+    libraries: Sequence[TileLibrary] = (),
 ) -> Artifact:
     """Compile one kernel.
 
@@ -59,21 +68,26 @@ def compile_source(
         opt_level: 0 to 3; None takes the kernel's own option.
         timeout: seconds for tileiras and what it starts; None waits for ever.
         temporary: folder for temporary files, the system's by default.
+        libraries: tile libraries that the kernel calls; they are built for `arch` and linked in (13.5 on).
 
     Raises:
         ToolchainError: the frontend refuses the kernel, or (as ToolError, with command, words and
             return code) tileiras fails or runs out of time.
     """
     start = time.perf_counter()
+    if libraries:
+        _prepare_calls(toolkit)
     bytecode, own_level, warned = cutile_adapter.to_bytecode(
         source,
         function,
         params,
         symbol=symbol,
         arch=arch,
-        bytecode_version=toolkit.bytecode_version,
+        bytecode_version=LIBRARY_BYTECODE if libraries else toolkit.bytecode_version,
         versions=toolkit.versions.as_dict(),
     )
+    if libraries:
+        _check_calls(function, libraries)
     cubin, notes = assemble(
         bytecode,
         arch=arch,
@@ -82,6 +96,7 @@ def compile_source(
         remarks=remarks,
         timeout=timeout,
         temporary=temporary,
+        libraries=libraries,
     )
     return Artifact(bytecode, cubin, notes, time.perf_counter() - start, warned)
 
@@ -95,18 +110,25 @@ def assemble(
     remarks: bool = True,
     timeout: float | None = 300,
     temporary: Path | None = None,
+    libraries: Sequence[TileLibrary] = (),
 ) -> tuple[bytes, str]:
     """Tile IR bytecode -> (cubin, remarks as YAML). Raises ToolError with tileiras' words."""
     with work_folder(temporary) as folder:
         (folder / "kernel.bc").write_bytes(bytecode)
+        env = toolkit.environment(folder)
         command = [str(toolkit.tileiras), "kernel.bc", "-o", "kernel.cubin", "--gpu-name", arch]
+        if libraries:
+            from stencil_dsl.toolchain.libraries import linking_environment, write_libraries
+
+            command += write_libraries(libraries, arch, toolkit, folder, timeout)
+            env = linking_environment(toolkit, folder)
         command += [f"-O{opt_level}", "--lineinfo"]
         if remarks and toolkit.writes_remarks:
             command += ["--remarks=all", "--remark-format=yaml", "--remarks-output-file=remarks.yaml"]
         run_tool(
             command,
             tool="tileiras",
-            env=toolkit.environment(folder),
+            env=env,
             cwd=str(folder),
             timeout=timeout,
             versions=toolkit.versions.as_dict(),
@@ -115,6 +137,31 @@ def assemble(
         notes = folder / "remarks.yaml"
         text = notes.read_text(errors="replace") if notes.exists() else ""
         return (folder / "kernel.cubin").read_bytes(), text
+
+
+def _prepare_calls(toolkit: Toolkit) -> None:
+    """Let the frontend know calls of tile libraries. Raises ToolchainError where it or the toolkit cannot."""
+    from stencil_dsl.tilelib import TileLibraryError, adapter
+    from stencil_dsl.toolchain.libraries import check_toolkit
+
+    check_toolkit(toolkit)
+    try:
+        adapter.install()
+    except TileLibraryError as error:
+        raise ToolchainError(str(error)) from error
+
+
+def _check_calls(function: str, libraries: Sequence[TileLibrary]) -> None:
+    """tileiras would only say that a symbol is unknown. Raises ToolchainError."""
+    from stencil_dsl.tilelib import adapter
+
+    given = {library.digest for library in libraries}
+    for path, digest in adapter.called_libraries():
+        if digest not in given:
+            raise ToolchainError(
+                f"kernel {function!r} calls library {path!r} (digest {digest[:12]}), which is not among those given"
+                f" ({', '.join(f'{b.name} {b.digest[:12]}' for b in libraries)}); pass it in libraries="
+            )
 
 
 def _advice(toolkit: Toolkit) -> str:
@@ -135,4 +182,5 @@ def tile_ir(bytecode: bytes, toolkit: Toolkit, timeout: float | None = 60) -> st
     with work_folder() as folder:
         (folder / "kernel.bc").write_bytes(bytecode)
         command = [str(toolkit.tileirdisasm), "kernel.bc"]
+        command += ["--preview=simt"] if bytecode[10:11] == b"\x01" else []
         return run_tool(command, tool="tileirdisasm", cwd=str(folder), timeout=timeout).stdout

@@ -17,7 +17,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from multiprocessing import Pipe
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import stencil_dsl
 from stencil_dsl.errors import ToolchainError
@@ -28,6 +28,9 @@ from stencil_dsl.toolchain.kit import Toolkit
 from stencil_dsl.toolchain.paths import work_folder
 from stencil_dsl.toolchain.process import end_group
 from stencil_dsl.toolchain.signature import Param
+
+if TYPE_CHECKING:
+    from stencil_dsl.tilelib import TileLibrary
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,7 @@ class BuildRequest:
     remarks: bool = True
     timeout: float | None = 300
     meta: dict[str, Any] | None = None
+    libraries: tuple[TileLibrary, ...] = ()
 
 
 Result = Entry | ToolchainError
@@ -109,6 +113,7 @@ def _plan(request: BuildRequest, cache: KernelCache) -> tuple[str, Toolkit | Non
         request.opt_level,
         request.toolkit,
         cache,
+        request.libraries,
     )
 
 

@@ -40,6 +40,7 @@ def main(descriptor: int, cache_root: str, folder: str) -> None:
                     timeout=request.timeout,
                     meta=request.meta,
                     temporary=Path(folder),
+                    libraries=request.libraries,
                 )
             except ToolchainError as error:
                 error.__cause__ = error.__context__ = None
