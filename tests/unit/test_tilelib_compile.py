@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
 import sys
 import types
 from math import exp, log
@@ -15,10 +16,19 @@ from toolchain_cases import SHIFT, SHIFT_PARAMS
 from stencil_dsl import toolchain
 from stencil_dsl.errors import ToolchainError
 from stencil_dsl.tilelib import TileLibraryError, adapter, make_library, tile_export
-from stencil_dsl.toolchain import BuildRequest, KernelCache, build_library, build_many, compile_source, inspect
+from stencil_dsl.toolchain import (
+    BuildRequest,
+    KernelCache,
+    assemble,
+    build_library,
+    build_many,
+    compile_source,
+    inspect,
+)
 from stencil_dsl.toolchain.builder import build_request
 from stencil_dsl.toolchain.cache import describe_request
 from stencil_dsl.toolchain.nvrtc import find_nvrtc
+from stencil_dsl.toolchain.process import run_tool
 
 pytestmark = needs_libraries
 
@@ -172,6 +182,41 @@ def test_cuda_needs_nvrtc():
             build_library(library, "sm_90", kit)
     else:
         assert len(build_library(library, "sm_90", kit)) > 1000
+
+
+# -- an independent writer of the same bytecode
+
+CALLER = """
+#include <cuda_tile.h>
+namespace ct = cuda::tiles;
+using tile_f32 = ct::tile<float, ct::shape<128>>;
+__experimental_foreign_decl__ __experimental_foreign_name__("relu")
+    tile_f32 relu(tile_f32 x, [[cutile::experimental_inout]] tile_f32 out);
+__experimental_foreign_decl__ __experimental_foreign_name__("warp_sum")
+    tile_f32 warp_sum(tile_f32 x, [[cutile::experimental_inout]] tile_f32 out);
+__tile_global__ void kernel(float* x, float* y) {
+    auto xs = ct::partition_view { ct::tensor_span { x, ct::shape<128> {} }, ct::shape<128> {} };
+    auto ys = ct::partition_view { ct::tensor_span { y, ct::shape<128> {} }, ct::shape<128> {} };
+    ys.store(warp_sum(relu(xs.load(0), ys.load(0)), ys.load(0)), 0);
+}
+"""
+
+
+def test_tile_cpp_calls_the_same_library(tmp_path):
+    """nvcc writes the caller, where it and a host compiler are installed."""
+    kit = toolchain.find()
+    nvcc = kit.root / "bin/nvcc"
+    if not nvcc.exists() or shutil.which("g++") is None:
+        pytest.skip("needs nvcc and a host compiler")
+    (tmp_path / "caller.cu").write_text(CALLER)
+    options = ["--enable-tile", "--tile-preview", "simt", "-std=c++20", "-arch=sm_90", f"-I{kit.root}/include"]
+    command = [str(nvcc), *options, "--tilebc", "-o", "caller.bc", "caller.cu"]
+    run_tool(command, tool="nvcc", env=kit.environment(tmp_path), cwd=str(tmp_path), timeout=300)
+    bytecode = (tmp_path / "caller.bc").read_bytes()
+    assert bytecode[:11] == examples().interface()[:11]
+    cubin, _ = assemble(bytecode, arch="sm_90", toolkit=kit, remarks=False, libraries=(examples(),))
+    use = inspect(cubin, kit)
+    assert use.count("SHFL") == 5 and use.count("FMNMX") == 1
 
 
 # -- the private side of cuda.tile
