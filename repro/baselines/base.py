@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -96,17 +97,25 @@ class Baseline:
         return self.launches[0]
 
 
-def generator(variant: str) -> Callable[..., Baseline]:
-    """The function ``(row, shape, config=None) -> Baseline`` of a variant."""
-    import importlib
+#: What is CUDA C++.
+CUDA_VARIANTS = ("arr", "stream", "trans")
+VARIANTS = (*CUDA_VARIANTS, "triton")
 
+
+def _module(variant: str) -> Any:
     if variant not in VARIANTS:
         raise KeyError(f"no baseline {variant!r}; there are {', '.join(VARIANTS)}")
-    module = "triton_kernels" if variant == "triton" else variant
-    return importlib.import_module(f"repro.baselines.{module}").generate
+    return importlib.import_module(f"repro.baselines.{'triton_kernels' if variant == 'triton' else variant}")
 
 
-VARIANTS = ("arr", "stream", "trans", "triton")
+def generator(variant: str) -> Callable[..., Baseline]:
+    """The function ``(row, shape, config=None) -> Baseline`` of a variant."""
+    return _module(variant).generate
+
+
+def configs(variant: str, row: str) -> list[dict[str, Any]]:
+    """What is searched for a row, the default first."""
+    return _module(variant).configs(row)
 
 
 def symbol(text: str) -> str:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import tempfile
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from repro.baselines import ceilings, emulate
-from repro.baselines.base import Baseline, Shape, generator
+from repro.baselines import ceilings, cubins, emulate
+from repro.baselines.base import VARIANTS, Baseline, Shape, configs, generator
 from repro.baselines.model import model
 from stencil_dsl.testing.question import Prepared, Target, Variant
 
@@ -32,17 +29,16 @@ class BaselineVariant(Variant):
     def compile_facts(self, target: Target) -> dict[str, Any]:
         """Registers, spills and instructions as nvcc (or Triton) compiles it; only its id without them."""
         facts: dict[str, Any] = {"schedule": self.baseline.id}
-        cubin = self._cubin(target)
-        if cubin is None:
+        found = self._cubin(target)
+        if found is None:
             return facts
         from stencil_dsl import toolchain
 
+        cubin, facts["tool_set"] = found
         kernels = [toolchain.inspect(cubin, symbol=launch.kernel) for launch in self.baseline.launches]
-        if len(kernels) == 1:
-            return facts | kernels[0].to_json()
-        # Several kernels: each in full, and the largest of what limits occupancy.
-        worst = max(kernels, key=lambda k: k.registers or 0)
-        return facts | {"registers": worst.registers, "kernels": [k.to_json() for k in kernels]}
+        # Several kernels: the one that limits occupancy most, and each in full.
+        facts |= max(kernels, key=lambda k: k.registers or 0).to_json()
+        return facts | ({"kernels": [k.to_json() for k in kernels]} if len(kernels) > 1 else {})
 
     def validate(self, target: Target) -> dict[str, Any] | None:
         """Runs the same generator's text for a small interior on the CPU; None without a C++ compiler."""
@@ -83,8 +79,16 @@ class BaselineVariant(Variant):
         return run
 
     def _load(self, bench: Any, kernel: str) -> Any:
-        if self.baseline.variant != "triton":
-            return bench.device.load_cuda(self.baseline.source, kernel, ("-std=c++17",))
+        if self.baseline.variant == "triton":
+            return self._load_triton(bench)
+        found = self._cubin(bench.target)
+        if found is not None:
+            return bench.device.load_cubin(found[0], kernel)
+        return bench.device.load_cuda(self.baseline.source, kernel, cubins.OPTIONS)  # by NVRTC
+
+    def _load_triton(self, bench: Any) -> Any:
+        import numpy as np
+
         from repro.baselines.triton_kernels import compile_for
 
         done = compile_for(self.baseline, bench.target.arch)
@@ -93,52 +97,39 @@ class BaselineVariant(Variant):
         launch = bench.device.load_cubin(done.cubin, done.kernel)
 
         def run(grid: Any, block: Any, arguments: tuple[Any, ...], stream: Any) -> None:
-            import numpy as np
-
             # Triton's kernels have two more pointers, to scratch memory that these do not use.
             launch(grid, (done.threads, 1, 1), (*arguments, np.uint64(0), np.uint64(0)), stream)
 
         return run
 
-    def _cubin(self, target: Target) -> bytes | None:
+    def _cubin(self, target: Target) -> tuple[bytes, dict[str, str]] | None:
+        """The machine code that is measured, and what made it."""
         if self.baseline.variant == "triton":
             import importlib.util
 
             if importlib.util.find_spec("triton") is None:
                 return None
+            import triton
+
             from repro.baselines.triton_kernels import compile_for
 
-            return compile_for(self.baseline, target.arch).cubin
-        return compile_cuda(self.baseline.source, target.arch)
+            return compile_for(self.baseline, target.arch).cubin, {"triton": triton.__version__}
+        found = cubins.cubin(self.baseline.source, target.arch)
+        return None if found is None else (found[0], {"nvcc": found[1]})
 
 
-def compile_cuda(source: str, arch: str) -> bytes | None:
-    """A cubin by nvcc, with the options NVRTC gets; None where there is no nvcc.
+def candidates(
+    row: str, shape: Shape, variants: Iterable[str] = VARIANTS, search: bool = True
+) -> list[BaselineVariant]:
+    """Variants for one question on a row: all configurations, or only the first of each kind.
 
-    Raises:
-        RuntimeError: where nvcc refuses the text.
+    Their ids hold the configuration ("stream-z64-y2-p2-u2-cx64-o4"), the best of a kind is for the table to pick.
     """
-    nvcc = find_nvcc()
-    if nvcc is None:
-        return None
-    with tempfile.TemporaryDirectory() as folder:
-        text, cubin = Path(folder) / "kernel.cu", Path(folder) / "kernel.cubin"
-        text.write_text(source)
-        command = [nvcc, "-std=c++17", f"-arch={arch}", "-cubin", "-o", str(cubin), str(text)]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode:
-            raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr[:4000]}")
-        return cubin.read_bytes()
-
-
-def find_nvcc() -> str | None:
-    """CUDA's compiler driver: on the path, or in an installed toolkit."""
-    import shutil
-
-    from stencil_dsl.toolchain import find_tool
-
-    found = shutil.which("nvcc") or find_tool("nvcc")
-    return str(found) if found else None
+    found = []
+    for variant in variants:
+        chosen = configs(variant, row) if search else configs(variant, row)[:1]
+        found += [BaselineVariant(generator(variant)(row, shape, config)) for config in chosen]
+    return found
 
 
 def padded_arrays(bench: Any, baseline: Baseline, inputs: Mapping[str, str]) -> dict[str, Any]:

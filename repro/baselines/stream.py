@@ -30,7 +30,8 @@ def configs(row: str) -> list[dict[str, Any]]:
 
     Keys: z, y = threads of a block; p = cells a thread in z; u = rows a thread; cx = planes a chunk;
     o = blocks an SM the registers are limited for; st = "cs" for streaming stores; at = "index" to carry one
-    index instead of a pointer an array; k = kernels the outputs are split into (cns: 1, 2 or 5).
+    index instead of a pointer an array; k = kernels the outputs are split into (cns: 1, 2 or 5); unroll = planes
+    a trip.
     """
     if row == "cns":  # 40 open sums a cell: one cell a thread
         cell = {"p": 1, "u": 1, "at": "index"}
@@ -48,6 +49,7 @@ def configs(row: str) -> list[dict[str, Any]]:
         base | {"u": 1},
         base | {"z": 32, "y": 8, "o": 2},
         base | {"st": "cs"},
+        base | {"unroll": 2},
     ]
     if row == "iso3dfd":  # three fields and a queue: two cells a thread
         wide = [base | {"u": 1, "z": z, "y": y, "cx": cx} for z, y in ((64, 2), (32, 4)) for cx in (32, 64, 128)]
