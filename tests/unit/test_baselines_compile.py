@@ -22,7 +22,11 @@ SHAPE = (256, 256, 256)
 @pytest.fixture(scope="module", params=["arr", "stream", "trans"])
 def compiled(request):
     """Variant, its baselines by row, and the resources of their kernels."""
-    rows = {"arr": ("star-7", "box-27", "iso3dfd", "cond", "cns"), "stream": ("star-7", "box-27", "iso3dfd"), "trans": ("star-7", "star-25", "box-27")}
+    rows = {
+        "arr": ("star-7", "box-27", "iso3dfd", "cond", "cns"),
+        "stream": ("star-7", "box-27", "iso3dfd"),
+        "trans": ("star-7", "star-25", "box-27"),
+    }
     made = {row: generator(request.param)(row, SHAPE) for row in rows[request.param]}
     cubin = cubins.compile_cuda("\n".join(b.source for b in made.values()), "sm_90")
     return request.param, made, {row: toolchain.inspect(cubin, symbol=b.kernel_name) for row, b in made.items()}
