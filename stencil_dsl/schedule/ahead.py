@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stencil_dsl.schedule.builder import Value
-from stencil_dsl.schedule.expr import accesses
+from stencil_dsl.schedule.expr import Node, accesses
 
 if TYPE_CHECKING:
     from stencil_dsl.schedule.streaming_body import Body
@@ -27,20 +27,29 @@ class Ahead:
         self.keys: list[tuple[int, int, int]] = []
         self.here: dict[tuple[int, int, int], Value] = {}
         self.x: Value | None = None
-        if not body.schedule.ahead or not body.g.tail:
-            # Without a tail the last trip would ask for a plane that nobody has.
+        if not body.schedule.ahead or not body.g.tail or not body.g.trips:
+            # Without a tail the last trip would ask for a plane that nobody has, and without a trip even the first.
             return
-        leads: dict[int, set[int]] = {}
+        leads: dict[tuple[int, int], set[int]] = {}
         for total in body.plan.sums:
             for group in total.groups:
                 for _, atom in group.members:
                     for node in accesses([atom]):
-                        leads.setdefault(node.field, set()).add(total.hi)
+                        self._note(node, total.hi, leads)
         for node in accesses(body.plan.late_nodes()):
-            leads.setdefault(node.field, set()).add(node.offset[0])
+            self._note(node, node.offset[0], leads)
         # A plane that a field has read before is near already; only its foremost one comes from afar.
-        rows = [0] if body.planar else [j * body.g.ty for j in range(body.g.rows)]
-        self.keys = [(field, row, max(planes)) for field, planes in sorted(leads.items()) for row in rows]
+        foremost = {field: max(max(p) for (f, _), p in leads.items() if f == field) for field, _ in leads}
+        self.keys = [(f, row, foremost[f]) for (f, row), planes in sorted(leads.items()) if foremost[f] in planes]
+
+    def _note(self, node: Node, plane: int, leads: dict[tuple[int, int], set[int]]) -> None:
+        """Note which of the block's own rows an access reads in a plane, without a shift along z."""
+        g = self.body.g
+        for j, lane in self.body.rows_lanes:
+            row = self.body.row_of(node, j)
+            own = self.body.planar or (row % g.ty == 0 and 0 <= row < g.rows * g.ty)
+            if own and (lane + node.offset[-1]) // g.pair == 0:
+                leads.setdefault((node.field, row), set()).add(plane)
 
     def first(self, x0: Value) -> list[Value]:
         """What the first trip starts with."""

@@ -35,6 +35,16 @@ def plan_accesses(plan: Plan) -> list[Node]:
     return accesses(nodes)
 
 
+def lead_of(plan: Plan) -> int:
+    """Planes that the foremost sum reads ahead of the output it completes."""
+    return max((s.hi for s in plan.sums if s.hi > 0), default=0)
+
+
+def roomy(problem: Problem, plan: Plan) -> bool:
+    """Whether every field has the planes that any sum reads; a field with a narrower halo ends before them."""
+    return all(p.halo[0][1] >= lead_of(plan) for p in problem.inputs)
+
+
 def geometry(problem: Problem, schedule: Schedule, plan: Plan) -> Geometry:
     """Tiles, chunks and trips for a shape, with what does not fit it made to fit.
 
@@ -51,12 +61,15 @@ def geometry(problem: Problem, schedule: Schedule, plan: Plan) -> Geometry:
     if problem.inplace:
         # Clamped blocks would compute some rows twice, from values already overwritten.
         rows = gcd(rows, tiles_y)
-    lead = max((s.hi for s in plan.sums), default=0)
-    tail = max(lead, 0) if schedule.split_tail else 0
+    lead, room = lead_of(plan), roomy(problem, plan)
+    tail = lead if schedule.split_tail or not room else 0
     if schedule.ahead:
         tail = max(tail, 1)
     nx = shape[0]
     chunks = max(1, min(-(-nx // schedule.chunk), nx))
+    if not room:
+        tail = min(lead + schedule.ahead, nx)
+        chunks = min(chunks, nx // tail)
     shortest = nx // chunks
     if shortest < tail:
         tail = 0
@@ -145,6 +158,9 @@ def outline(problem: Problem, schedule: Schedule) -> Outline:
     if schedule.loads == "checked":
         raise ScheduleError("streaming loads are unchecked; use kind='shifted' with loads='checked'")
     plan = make_plan(problem.graph, schedule.order == "fast")
+    if problem.shape[0] < lead_of(plan) and not roomy(problem, plan):
+        # Fewer planes than a sum reaches ahead, in arrays that end with them: there is nothing to stream.
+        plan = make_plan(problem.graph, False)
     g = geometry(problem, schedule, plan)
     nodes = plan_accesses(plan)
     offsets = [[a.offset for a in nodes if a.field == i] for i in range(len(problem.fields))]
@@ -193,7 +209,8 @@ def lower(problem: Problem, schedule: Schedule) -> Lowered:
 def count(problem: Problem, schedule: Schedule, o: Outline) -> Counts:
     """What one trip of the loop would be; the same for all chunks and hints."""
     g = o.geometry
-    key = (schedule.order, schedule.carry, schedule.ahead and g.tail > 0, g.ty, g.tz, g.pair, g.rows, g.unroll)
+    sums = len(o.plan.sums)
+    key = (schedule.order, sums, schedule.carry, schedule.ahead and g.tail > 0, g.ty, g.tz, g.pair, g.rows, g.unroll)
     if key in problem.graph.counts:
         return problem.graph.counts[key]
     builder = CountingBuilder(len(o.params), _compute_tile(problem, g), schedule.order == "fast")

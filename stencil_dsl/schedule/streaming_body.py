@@ -38,6 +38,11 @@ class Geometry:
     tail: int
     unroll: int
 
+    @property
+    def trips(self) -> bool:
+        """Whether any chunk has planes beside its tail."""
+        return -(-self.nx // self.chunks) > self.tail
+
 
 Queue = dict[tuple[int, int, int], dict[int, Value]]
 """(field, row, z) to plane offset to raw tile."""
@@ -221,15 +226,17 @@ class Body:
         queue = self._open_queue()
         keys = [(key, p) for key, (lo, hi) in self.queued.items() for p in range(lo, hi)]
         carried = self.scatter.carried() + [queue[key][p] for key, p in keys] + self.ahead.first(self.x0)
-        stop = b.iop("sub", self.x1, g.tail, "x_tail") if g.tail else self.x1
-        with b.loop(self.x0, stop, g.unroll, carried, "x") as (x, values, ends, results):
-            rest = self.scatter.adopt(values)
-            inner = self._adopt_queue(keys, rest[: len(keys)])
-            self.ahead.start(x, rest[len(keys) :], g.unroll)
-            for t in range(g.unroll):
-                self.trip(x, t, inner, None)
-            ends += self.scatter.carried()
-            ends += [inner[key][p + g.unroll] for key, p in keys] + self.ahead.ends(g.unroll)
+        stop, results = self.x0, carried
+        if g.trips or b.counting:
+            stop = b.iop("sub", self.x1, g.tail, "x_tail") if g.tail else self.x1
+            with b.loop(self.x0, stop, g.unroll, carried, "x") as (x, values, ends, results):
+                rest = self.scatter.adopt(values)
+                inner = self._adopt_queue(keys, rest[: len(keys)])
+                self.ahead.start(x, rest[len(keys) :], g.unroll)
+                for t in range(g.unroll):
+                    self.trip(x, t, inner, None)
+                ends += self.scatter.carried()
+                ends += [inner[key][p + g.unroll] for key, p in keys] + self.ahead.ends(g.unroll)
         if g.tail and not b.counting:
             rest = self.scatter.adopt(results)
             queue = self._adopt_queue(keys, rest[: len(keys)])

@@ -17,7 +17,7 @@ from stencil_dsl.runtime.arrays import PaddedArray, empty
 from stencil_dsl.runtime.kernel import Kernel
 from stencil_dsl.schedule.layout import Halo
 from stencil_dsl.schedule.schedule import Schedule
-from stencil_dsl.testing.choose import Choose
+from stencil_dsl.testing.choose import Choose, chance
 from stencil_dsl.testing.error_bound import reassociation_bound
 from stencil_dsl.testing.random_schedules import random_interior, random_schedule
 from stencil_dsl.testing.random_stencils import RandomStencil, random_stencil
@@ -40,6 +40,7 @@ class Case:
     Attributes:
         data: ORDINARY, ZEROS or ANYTHING.
         extra: cells of halo that arrays have beyond what the stencil reads.
+        own_halo: each field has the halo that it needs itself; otherwise all have the widest.
     """
 
     stencil: RandomStencil
@@ -49,6 +50,7 @@ class Case:
     seed: int
     data: int = ORDINARY
     extra: int = 0
+    own_halo: bool = False
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self) | {"schedule": self.schedule.to_json()}
@@ -58,7 +60,7 @@ class Case:
         s = data["stencil"]
         known: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in s.items()}
         stencil = RandomStencil(**known)
-        rest = {k: data[k] for k in ("dtype", "seed", "data", "extra")}
+        rest = {k: data[k] for k in ("dtype", "seed", "data", "extra", "own_halo")}
         return cls(stencil, schedule=Schedule.from_json(data["schedule"]), shape=tuple(data["shape"]), **rest)
 
     def kernel(self, static: bool = False, target: str = "sm_90", cache: KernelCache | None = None) -> Kernel:
@@ -82,7 +84,8 @@ def random_case(
     schedule = random_schedule(choose, f.ndim, dtype, order, kind)
     shape = random_interior(choose, schedule)
     data = choose.one_of((ORDINARY, ZEROS) if order == "fast" else (ORDINARY, ZEROS, ANYTHING))
-    return Case(f, dtype, schedule, shape, choose.integer(0, 999), data, choose.integer(0, 2))
+    extra, own = choose.integer(0, 2), chance(choose, 30)
+    return Case(f, dtype, schedule, shape, choose.integer(0, 999), data, extra, own)
 
 
 # -- data
@@ -131,13 +134,19 @@ def make_arguments(case: Case, kernel: Kernel, device: Literal["cpu", "gpu"] = "
     wide = widened(kernel.halo, case.extra)
     full = tuple(n + lo + hi for n, (lo, hi) in zip(case.shape, kernel.halo, strict=True))
     values = [random_values(full, case.dtype, rng, case.data) for _ in case.stencil.fields]
-    fields = [poisoned(case.shape, wide, case.dtype, device) for _ in values]
-    for field, data in zip(fields, values, strict=True):
-        target = field.with_halo(kernel.halo)
+    union = (kernel.halo,) * len(values)
+    halos = kernel.definition.field_halos if case.own_halo else union
+    fields = [poisoned(case.shape, widened(halo, case.extra), case.dtype, device) for halo in halos]
+    for field, data, halo in zip(fields, values, halos, strict=True):
+        read = tuple(
+            slice(most - own, n - most_hi + own_hi)
+            for n, (most, most_hi), (own, own_hi) in zip(full, kernel.halo, halo, strict=True)
+        )
+        target = field.with_halo(halo)
         if device == "gpu":
-            target.set(data)
+            target.set(np.ascontiguousarray(data[read]))
         else:
-            target[...] = data
+            target[...] = data[read]
     halo = wide if case.extra != 1 else ((0, 0),) * len(case.shape)
     outs = [poisoned(case.shape, halo, case.dtype, device) for _ in kernel.definition.outputs]
     return Arguments(values, fields, outs, random_scalars(case, rng))
