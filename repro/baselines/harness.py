@@ -135,9 +135,10 @@ def candidates(
 def padded_arrays(bench: Any, baseline: Baseline, inputs: Mapping[str, str]) -> dict[str, Any]:
     """Field and output names to padded device arrays, shared with DSL kernels of the same halo."""
     import stencil_dsl
+    from stencil_dsl.runtime.arrays import Device
 
     shape, halo, dtype = bench.question.shape, baseline.halo, baseline.dtype
-    device = "cpu" if bench.xp.__name__ == "numpy" else "gpu"
+    device: Device = "cpu" if bench.xp.__name__ == "numpy" else "gpu"
 
     def made(source: str | None, number: int) -> Any:
         def make() -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from repro.baselines.base import Shape
@@ -19,7 +19,7 @@ def load() -> Any:
     return jax
 
 
-def function(row: str, shape: Shape) -> Callable[..., tuple[Any, ...]]:
+def function(row: str, shape: Shape) -> Any:
     """The jitted sweep: arrays of interior and halo (radius of the row) in, arrays of the interior out."""
     jax = load()
     m = model(row)
