@@ -242,7 +242,7 @@ class Emitter:
         for arg, start, result in zip(body.args[1:], op.iter_args, op.results, strict=True):
             name = self.names.bind(arg, "acc")
             self.names.names[result] = name
-            self.line(f"{name} = {self.ref(start)}")
+            self.line(f"{name} = {self.full(start)}")
         low, high, step = self.ref(op.lb), self.ref(op.ub), self.ref(op.step)
         bounds = f"{low}, {high}" + (f", {step}" if step != "1" else "")
         self.line(f"for {self.names.bind(body.args[0], 'x')} in range({bounds}):")

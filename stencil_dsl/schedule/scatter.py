@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stencil_dsl.schedule.builder import Value
@@ -12,8 +13,31 @@ from stencil_dsl.schedule.plan import Group, Sum
 if TYPE_CHECKING:
     from stencil_dsl.schedule.streaming_body import Body
 
+LOOP_FROM = 2
+"""Planes from which on the head is worth a loop of its own."""
+
 SHARE_FROM = 3
 """Groups from which on it pays to form the contribution of +dx and -dx once and add it twice."""
+
+
+@dataclass
+class _Plane:
+    """One plane of one sum for one row and lane.
+
+    Attributes:
+        slots: accumulators of the outputs that are open.
+        wanted: offset along the streamed axis to the slot of the output it belongs to.
+        mirrored: offsets dx > 0 whose contribution equals that of -dx, up to the sign given; it is formed once.
+        shared: what has been formed of it.
+    """
+
+    total: Sum
+    shift: int
+    key: tuple[int, int, int]
+    slots: list[Value | None]
+    wanted: dict[int, int]
+    mirrored: dict[int, float] = field(default_factory=dict)
+    shared: dict[int, Value] = field(default_factory=dict)
 
 
 class Scatter:
@@ -56,59 +80,108 @@ class Scatter:
     # -- planes
 
     def head(self, x0: Value) -> None:
-        """Take the planes before the first complete output: they count only for outputs inside the chunk."""
+        """Take the planes before the first complete output: they count only for outputs inside the chunk.
+
+        Planes that come before the chunk itself are few loads each and are taken in straight-line code. From the
+        chunk's first plane on all neighbours are read, as in the main loop, so a loop takes them.
+        """
+        farthest = max((s.hi for s in self.body.plan.sums), default=0)
+        looped = [
+            i
+            for i, s in enumerate(self.body.plan.sums)
+            if s.hi == farthest >= LOOP_FROM
+            and self.body.schedule.head_loop
+            and self.body.g.nx // self.body.g.chunks >= farthest
+        ]
         for i, total in enumerate(self.body.plan.sums):
-            for m in range(total.lo, total.hi):
-                for j, lane in self.body.rows_lanes:
-                    slots = self.open[i, j, lane]
-                    wanted = {dx: m - dx for dx in range(total.lo, m + 1)}
-                    self._add(total, j, lane, x0, m, wanted, slots)
+            end, skipped = (0, total.hi) if i in looped else (total.hi, 0)
+            for m in range(total.lo, end):
+                wanted = {dx: m - dx + skipped for dx in range(total.lo, m + 1)}
+                self._take([_Plane(total, m, key, self.open[key], wanted) for key in self._keys(i)], x0)
+        if looped:
+            self._head_loop(looped, x0, farthest)
+
+    def _head_loop(self, sums: list[int], x0: Value, planes: int) -> None:
+        """Planes x0 .. x0 + planes: like the main loop, but what completes lies before the chunk and is dropped."""
+        b = self.b
+        keys = [key for i in sums for key in self._keys(i)]
+        for key in keys:
+            self.open[key] = [b.constant(0.0) if v is None else v for v in self.open[key]]
+        width = [len(self.open[key]) for key in keys]
+        start = [v for key in keys for v in self.open[key]]
+        for value in start:
+            b.hint(value, "head")
+        with b.loop(x0, b.iop("add", x0, planes), 1, start, "plane") as (plane, values, ends, results):
+            self._refill(keys, width, values)
+            taken = []
+            for i in sums:
+                total = self.body.plan.sums[i]
+                wanted = {total.hi - k: k for k in range(1, total.open_outputs + 1)}
+                for key in self._keys(i):
+                    self.open[key].append(None)
+                    taken.append(_Plane(total, 0, key, self.open[key], wanted))
+            self._take(taken, plane)
+            for each in taken:
+                each.slots.pop(0)
+            ends += [v for key in keys for v in self.open[key]]
+        self._refill(keys, width, results)
+
+    def _refill(self, keys: list[tuple[int, int, int]], width: list[int], values: list[Value]) -> None:
+        for key, n in zip(keys, width, strict=True):
+            self.open[key], values = list(values[:n]), values[n:]
 
     def advance(self, x: Value, t: int, remaining: int | None) -> None:
         """Take plane x + t + hi of every sum; `remaining` outputs follow this one in the chunk (None: enough)."""
+        planes = []
         for i, total in enumerate(self.body.plan.sums):
-            for j, lane in self.body.rows_lanes:
-                slots: list[Value | None] = [*self.open[i, j, lane], None]
-                last = total.open_outputs if remaining is None else min(total.open_outputs, remaining)
-                wanted = {total.hi - k: k for k in range(last + 1)}
-                self._add(total, j, lane, x, t + total.hi, wanted, slots)
-                value = slots.pop(0)
-                assert value is not None
-                self.done[i, j, lane] = value
-                self.open[i, j, lane] = slots
+            last = total.open_outputs if remaining is None else min(total.open_outputs, remaining)
+            wanted = {total.hi - k: k for k in range(last + 1)}
+            for key in self._keys(i):
+                self.open[key].append(None)
+                planes.append(_Plane(total, t + total.hi, key, self.open[key], wanted))
+        self._take(planes, x)
+        for plane in planes:
+            value = plane.slots.pop(0)
+            assert value is not None
+            self.done[plane.key] = value
 
-    def _add(
-        self,
-        total: Sum,
-        j: int,
-        lane: int,
-        x: Value,
-        shift: int,
-        wanted: dict[int, int],
-        slots: list[Value | None],
-    ) -> None:
-        """Add what plane x + shift contributes at each wanted offset to the accumulator of its slot."""
-        b = self.b
-        for mirrored in self._mirrored(total, wanted):
-            dx, sign = mirrored
-            shared: Value | None = None
-            for group in total.groups:
-                for c in (c for d, c in group.vector if d == dx):
-                    shared = self._accumulate(shared, c, *self._group(group, j, lane, x, shift))
-            assert shared is not None
-            slots[wanted[dx]] = b.add(slots[wanted[dx]], shared)
-            slots[wanted[-dx]] = b.scaled_add(slots[wanted[-dx]], sign, shared)
-            wanted = {d: k for d, k in wanted.items() if abs(d) != dx}
-        for group in total.groups:
-            for dx, c in group.vector:
-                if dx in wanted:
-                    k = wanted[dx]
-                    slots[k] = self._accumulate(slots[k], c, *self._group(group, j, lane, x, shift))
+    def _keys(self, i: int) -> list[tuple[int, int, int]]:
+        return [(i, j, lane) for j, lane in self.body.rows_lanes]
+
+    def _take(self, planes: list[_Plane], x: Value) -> None:
+        """Add what planes contribute to the accumulators of their open outputs.
+
+        All sums and rows advance together, place by place within the plane: what is loaded for one is then used by
+        the others soon, and need not stay in registers.
+        """
+        work = []
+        for number, plane in enumerate(planes):
+            plane.mirrored = self._mirrored(plane.total, plane.wanted)
+            for group in plane.total.groups:
+                if any(dx in plane.wanted for dx, _ in group.vector):
+                    work.append((_place(group), number, plane, group))
+        for _, _, plane, group in sorted(work, key=lambda w: w[:2]):
+            self._add(plane, group, x)
+        for plane in planes:
+            for dx, sign in plane.mirrored.items():
+                shared, slots = plane.shared[dx], plane.slots
+                slots[plane.wanted[dx]] = self.b.add(slots[plane.wanted[dx]], shared)
+                slots[plane.wanted[-dx]] = self.b.scaled_add(slots[plane.wanted[-dx]], sign, shared)
+
+    def _add(self, plane: _Plane, group: Group, x: Value) -> None:
+        _, j, lane = plane.key
+        sign, value = self._group(group, j, lane, x, plane.shift)
+        for dx, c in group.vector:
+            if dx in plane.mirrored:
+                plane.shared[dx] = self._accumulate(plane.shared.get(dx), c, sign, value)
+            elif -dx not in plane.mirrored and dx in plane.wanted:
+                k = plane.wanted[dx]
+                plane.slots[k] = self._accumulate(plane.slots[k], c, sign, value)
 
     @staticmethod
-    def _mirrored(total: Sum, wanted: dict[int, int]) -> list[tuple[int, float]]:
+    def _mirrored(total: Sum, wanted: dict[int, int]) -> dict[int, float]:
         """Offsets dx whose contribution is that of -dx, up to a common sign, in enough groups to share it."""
-        found = []
+        found = {}
         for dx in [d for d in wanted if d > 0 and -d in wanted]:
             pairs = []
             for group in total.groups:
@@ -118,7 +191,7 @@ class Scatter:
             for sign in (1.0, -1.0):
                 same = all(a is not None and b is not None and a.scaled(sign).key == b.key for a, b in pairs)
                 if same and len(pairs) >= SHARE_FROM:
-                    found.append((dx, sign))
+                    found[dx] = sign
                     break
         return found
 
@@ -165,6 +238,12 @@ class Scatter:
         for sign, value in parts[1:]:
             total = self.b.map("add" if sign == first else "sub", total, value)
         return first, total
+
+
+def _place(group: Group) -> tuple[int, ...]:
+    """How far from the cell's own line a group reads, by axis."""
+    offsets = [a.offset[1:] for _, atom in group.members for a in accesses([atom])]
+    return tuple(max(abs(o[axis]) for o in offsets) for axis in range(len(offsets[0])))
 
 
 def _anchor(atom: Node) -> int:

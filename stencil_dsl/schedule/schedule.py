@@ -36,6 +36,7 @@ class Schedule:
         latency: hint on loads, 1 (near) to 10 (DRAM), or None.
         carry: streaming: values of earlier planes that are not scattered are loaded again ("reload") or carried
             through the loop as raw loads ("queue").
+        head_loop: streaming: take the first planes of a chunk in a loop rather than in straight-line code.
         split_tail: streaming: leave out of the last planes of a chunk what no output of it needs.
         opt_level: of the tile assembler, 0 to 3.
     """
@@ -55,6 +56,7 @@ class Schedule:
     ahead: bool = False
     latency: int | None = None
     carry: Literal["reload", "queue"] = "reload"
+    head_loop: bool = True
     split_tail: bool = True
     opt_level: int = 3
 
@@ -116,7 +118,7 @@ class Schedule:
         if self.kind == "streaming":
             parts += [f"rows {self.rows}", f"chunk {self.chunk}"]
             parts += [f"unroll {self.unroll}"] * (self.unroll > 1) + [self.carry] * (self.carry != "reload")
-            parts += ["ahead"] * self.ahead
+            parts += ["ahead"] * self.ahead + ["straight head"] * (not self.head_loop)
         parts += [f"occupancy {self.occupancy}"] * (self.occupancy is not None)
         parts += [f"{self.warps} warps"] * (self.warps != 4) + [f"latency {self.latency}"] * (self.latency is not None)
         parts += ["checked"] * (self.loads == "checked") + ["dynamic"] * (not self.static_shape)
