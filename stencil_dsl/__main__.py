@@ -82,6 +82,12 @@ def _parser() -> argparse.ArgumentParser:
         "report (the default) a summary",
     )
     add.add_argument("--schedule", type=_schedule, metavar="JSON", help="such as '{\"tile\": [1, 1, 128]}'")
+    add.add_argument(
+        "--order",
+        choices=("fast", "source"),
+        default="fast",
+        help="fast (the default): the schedule that is chosen may reassociate sums; one that is given says so itself",
+    )
     add.add_argument("--toolkit", metavar="VERSION", help="a toolkit by release, such as 13.5; or its folder")
     add.add_argument("-o", "--output", type=Path, metavar="FILE", help="write to FILE instead of standard output")
     return parser
@@ -107,6 +113,7 @@ def compile_and_emit(options: argparse.Namespace) -> str:
         "shape": None if options.emit in SHAPELESS else options.shape,
         "schedule": None if options.schedule is None else make_schedule(options.schedule, stencils[0].ndim),
         "toolkit": options.toolkit,
+        "order": options.order,
     }
     kernel = compile(stencils[0], **common) if len(stencils) == 1 else compile_fused(stencils, **common)
     return EMIT[options.emit](kernel)

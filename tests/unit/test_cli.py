@@ -95,6 +95,13 @@ def test_schedule_and_output_file(file: str, tmp_path: Path, capsys: pytest.Capt
     assert "Schedule: streaming (1,128,2)" in source and "occupancy=3" in source and "for x in range" in source
 
 
+def test_order_of_the_schedule_that_is_chosen(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for order in ("fast", "source"):
+        assert run(f"{file}:blur", "--emit", "source", "--shape", "64x512", "--order", order) == 0
+        (line,) = (s for s in capsys.readouterr().out.splitlines() if s.startswith("Schedule: "))
+        assert line.endswith(f", {order}.")
+
+
 def test_a_dynamic_schedule_needs_no_shape(file: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(f"{file}:blur", "--emit", "source", "--schedule", '{"static_shape": false}') == 0
     assert "@ct.kernel" in capsys.readouterr().out
