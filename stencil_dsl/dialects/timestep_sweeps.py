@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseArrayBase,
     FlatSymbolRefAttrConstr,
+    IntegerType,
     StringAttr,
     SymbolRefAttr,
     UnitAttr,
@@ -89,7 +90,7 @@ class FillOp(IRDLOperation):
         verify_widths(self.field, self.lo, self.hi)
 
 
-def verify_widths(field: SSAValue, lo: DenseArrayBase, hi: DenseArrayBase) -> None:
+def verify_widths(field: SSAValue, lo: DenseArrayBase[IntegerType], hi: DenseArrayBase[IntegerType]) -> None:
     """Widths of ghost cells are not negative and there is one an axis."""
     assert isinstance(field.type, stencil.TempType)
     ndim = field.type.get_num_dims()

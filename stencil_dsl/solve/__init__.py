@@ -18,8 +18,12 @@ if TYPE_CHECKING:
         Periodic,
         Symmetric,
     )
+    from stencil_dsl.solve.loop import TimeLoop
+    from stencil_dsl.solve.system import Integrate, Piece, Sweep, System
 
 _LAZY = {
+    "TimeLoop": "stencil_dsl.solve.loop",
+    **dict.fromkeys(("Integrate", "Piece", "Sweep", "System"), "stencil_dsl.solve.system"),
     **dict.fromkeys(
         ("Antisymmetric", "Dirichlet", "Keep", "Neumann", "Outflow", "Periodic", "Symmetric"),
         "stencil_dsl.solve.boundaries",
@@ -29,11 +33,16 @@ _LAZY = {
 __all__ = [
     "Antisymmetric",
     "Dirichlet",
+    "Integrate",
     "Keep",
     "Neumann",
     "Outflow",
     "Periodic",
+    "Piece",
+    "Sweep",
     "Symmetric",
+    "System",
+    "TimeLoop",
 ]
 
 

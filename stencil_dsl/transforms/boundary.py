@@ -15,7 +15,7 @@ from xdsl.utils.exceptions import VerifyException
 from stencil_dsl.dialects import timestep
 from stencil_dsl.dialects.boundary import AXES, OPEN, FaceAttr, FieldFaces, face_from_text, face_to_text, verify_faces
 from stencil_dsl.errors import StencilError
-from stencil_dsl.transforms import analysis
+from stencil_dsl.transforms import analysis, steps
 
 Faces = tuple[tuple[FaceAttr, FaceAttr], ...]
 """Per axis the faces before and behind the interior."""
@@ -28,7 +28,8 @@ class BoundaryPass(ModulePass):
     """Store the attribute `boundary` on every `timestep.step` and `stencil.apply`.
 
     On a step it maps the names of fields (state and intermediate) to their faces, on an apply it has one entry per
-    field operand (`unit` for fields without rules). Earlier rules of the same face are replaced.
+    field operand (`unit` for fields without rules). Earlier rules of the same face are replaced. A new field without
+    rules of its own has those of the field that it continues (the step's attribute `continues`).
 
     Attributes:
         faces: entries `field face kind [value] [at place]`. The face is an axis with a sign (`x-`, `z+`), an axis for
@@ -53,6 +54,9 @@ class BoundaryPass(ModulePass):
         names = step.value_names()
         known = {name: read_faces(step, name) for name in names}
         rules = self._resolve(known, step.ndim)
+        for name in names:
+            if rules[name] is None:
+                rules[name] = rules.get(steps.origin(step, name))
         for entry in self.faces:
             field = entry.split()[0]
             if field not in (*names, EVERY_FIELD):

@@ -21,6 +21,8 @@ PASSES: dict[str, str] = {
     "select-outputs": "stencil_dsl.transforms.select_outputs:SelectOutputsPass",
     "roofline": "stencil_dsl.transforms.roofline:RooflinePass",
     "boundary": "stencil_dsl.transforms.boundary:BoundaryPass",
+    "expand-integrator": "stencil_dsl.transforms.expand_integrator:ExpandIntegratorPass",
+    "insert-fills": "stencil_dsl.transforms.insert_fills:InsertFillsPass",
 }
 
 

@@ -1,0 +1,78 @@
+"""What happens between steps: callbacks, snapshots, the guard against NaN, progress."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stencil_dsl.errors import StencilError
+from stencil_dsl.solve.ghosts import array_module
+
+if TYPE_CHECKING:
+    from stencil_dsl.runtime.arrays import PaddedArray
+    from stencil_dsl.solve.loop import TimeLoop
+
+PROGRESS_AFTER = 2.0
+"""Seconds before the first sign of progress; where output is no terminal, a line follows every tenfold."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """A call after every `every`-th step, counted from step 0 of the simulation."""
+
+    every: int
+    call: Callable[[TimeLoop], Any]
+
+    def next(self, step: int) -> int:
+        """The first step after `step` that the event is due at."""
+        return (step // self.every + 1) * self.every
+
+
+def check_finite(name: str, array: PaddedArray, step: int) -> None:
+    """Refuse NaN and infinity.
+
+    Raises:
+        StencilError: naming field, step and the first such cell.
+    """
+    xp = array_module(array)
+    finite = xp.isfinite(array.interior)
+    if bool(finite.all()):
+        return
+    cell = tuple(int(i) for i in np.unravel_index(int(xp.argmin(finite)), array.shape))
+    value = float(array.interior[cell])
+    raise StencilError(
+        f"{name!r} is {value} in cell {cell} after step {step}, and {int((~finite).sum())} cells in all are not finite;"
+        " is the step too long for the method?"
+    )
+
+
+class Progress:
+    """A bar on a terminal, a line now and then elsewhere; nothing for short runs."""
+
+    def __init__(self, total: int, label: str) -> None:
+        self.total, self.label = total, label
+        self.begin = self.last = time.monotonic()
+        self.terminal = sys.stderr.isatty()
+
+    def show(self, done: int) -> None:
+        now = time.monotonic()
+        pause = 0.2 if self.terminal else 10 * PROGRESS_AFTER
+        if now - self.begin < PROGRESS_AFTER or (now - self.last < pause and done < self.total):
+            return
+        self.last = now
+        left = (now - self.begin) * (self.total - done) / max(done, 1)
+        text = f"{self.label}: step {done} of {self.total}, {done / (now - self.begin):.3g} steps/s, {left:.0f} s left"
+        if self.terminal:
+            filled = 30 * done // self.total
+            print(f"\r[{'#' * filled}{'.' * (30 - filled)}] {text} ", end="", file=sys.stderr, flush=True)
+        else:
+            print(text, file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        if self.terminal and self.last > self.begin:
+            print(file=sys.stderr, flush=True)

@@ -1,0 +1,73 @@
+"""Kernels bound to the arrays of a step, and how their scalars are kept up to date."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from stencil_dsl.errors import StencilError
+from stencil_dsl.reference.numpy_eval import evaluate
+from stencil_dsl.runtime.arrays import PaddedArray
+from stencil_dsl.runtime.definition import Definition
+from stencil_dsl.runtime.kernel import Kernel
+
+Engine = Literal["kernel", "reference"]
+
+
+class ReferenceLaunch:
+    """The NumPy meaning of a stencil in place of its kernel, on host arrays: slow on large fields, quick to start."""
+
+    def __init__(
+        self,
+        definition: Definition,
+        fields: Sequence[PaddedArray],
+        outputs: Sequence[PaddedArray],
+        scalars: Sequence[float],
+    ) -> None:
+        if any(a.device != "cpu" for a in (*fields, *outputs)):
+            raise StencilError("engine='reference' runs on host arrays; use device='cpu'")
+        self.module, self.fields, self.outputs = definition.stencil, list(fields), list(outputs)
+        self.set_scalars(scalars)
+
+    def set_scalars(self, scalars: Sequence[float]) -> None:
+        self.scalars = list(scalars)
+
+    def launch(self, stream: Any = None) -> None:
+        arrays = [np.asarray(a.full) for a in self.fields]
+        origins = [a.layout.origin for a in self.fields]
+        results = evaluate(self.module, arrays, origins, self.fields[0].shape, self.scalars)
+        for out, value in zip(self.outputs, results, strict=True):
+            out.interior[...] = value
+
+
+class BoundSweep:
+    """One kernel on fixed arrays."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        fields: Sequence[PaddedArray],
+        outputs: Sequence[PaddedArray],
+        scalars: Sequence[str],
+        engine: Engine,
+    ) -> None:
+        self.scalars = tuple(scalars)
+        self.values: list[float] = [0.0] * len(self.scalars)
+        names = kernel.definition.scalars
+        if engine == "reference":
+            self.bound: Any = ReferenceLaunch(kernel.definition, fields, outputs, self.values)
+        else:
+            self.bound = kernel.bind(*fields, *outputs, **dict(zip(names, self.values, strict=True)))
+
+    def set(self, values: Mapping[str, float]) -> None:
+        """Take over the run-time scalars, where one of this kernel's changed."""
+        new = [values[name] for name in self.scalars]
+        if new != self.values:
+            self.values = new
+            self.bound.set_scalars(new)
+
+    def launch(self) -> None:
+        """Enqueue on the current stream; on host arrays, run."""
+        self.bound.launch()

@@ -1,0 +1,291 @@
+"""`TimeLoop`: many time steps of a system of stencils."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from stencil_dsl.errors import StencilError
+from stencil_dsl.frontend.stencil import Stencil
+from stencil_dsl.runtime.arrays import Device, PaddedArray
+from stencil_dsl.runtime.devices import gpu_available, require_cupy
+from stencil_dsl.runtime.kernel import Options
+from stencil_dsl.schedule.schedule import Schedule
+from stencil_dsl.solve import checkpoint
+from stencil_dsl.solve.boundaries import FieldRules, face_arrays, pass_entries
+from stencil_dsl.solve.boxes import Domain
+from stencil_dsl.solve.composed import compose
+from stencil_dsl.solve.events import Event, Progress, check_finite
+from stencil_dsl.solve.launches import Engine
+from stencil_dsl.solve.program import Program, Setup
+from stencil_dsl.solve.stepper import Scalars, Stepper
+from stencil_dsl.solve.system import Integrate, Part, Piece, System
+from stencil_dsl.solve.views import Profile
+from stencil_dsl.transforms.boundary import BoundaryPass
+from stencil_dsl.transforms.expand_integrator import ExpandIntegratorPass
+from stencil_dsl.transforms.insert_fills import InsertFillsPass
+from stencil_dsl.transforms.pipeline import PassManager
+from stencil_dsl.transforms.steps import constants
+
+Scalar = float | Callable[[int], float]
+"""A number, or a function of the step's number."""
+
+
+class TimeLoop:
+    """Fields and the steps that advance them.
+
+    Args:
+        what: a system, or what makes one: a stencil, an integrator, or a list of them.
+        shape: extents of the interior.
+        boundaries: for fields that are read beyond a face what lies there; new fields take the rules of the field that
+            they continue.
+        advance: see `System`.
+        dtype: "float64" or "float32".
+        device: "gpu", "cpu", or None for the GPU where there is one.
+        schedule: of all kernels, or by kernel name; None chooses.
+        profiles: fields that vary along some axes only: name to (positions of the axes, values).
+        temporal_steps: steps that one sweep makes where that many are left to run; more than one needs one linear
+            stencil and periodic faces, and changes results by rounding only.
+        engine: "kernel" runs the compiled kernels (on the host in the interpreter), "reference" their NumPy meaning.
+        graphs: capture whole cycles of steps as CUDA graphs where scalars are constant.
+        options: of `stencil_dsl.compile`: target, toolkit, cache, order, tune, store.
+
+    Raises:
+        StencilError: where names, boundaries or memory do not fit together.
+    """
+
+    def __init__(
+        self,
+        what: System | Stencil | Integrate | Sequence[Stencil | Piece | Part],
+        shape: Sequence[int],
+        boundaries: Mapping[str, FieldRules] | None = None,
+        *,
+        advance: Mapping[str, str] | None = None,
+        dtype: Literal["float64", "float32"] = "float64",
+        device: Device | None = None,
+        schedule: Schedule | Mapping[str, Schedule] | None = None,
+        profiles: Mapping[str, tuple[Sequence[int], Any]] | None = None,
+        temporal_steps: int = 1,
+        engine: Engine = "kernel",
+        graphs: bool = True,
+        **options: Any,
+    ) -> None:
+        self.system = what if isinstance(what, System) else System(what, advance)
+        self.boundaries = dict(boundaries or {})
+        self.shape = tuple(int(n) for n in shape)
+        if len(self.shape) != self.system.ndim or min(self.shape) < 1:
+            raise StencilError(f"the stencils have {self.system.ndim} dimensions, the shape is {self.shape}")
+        self.dtype, self.step = dtype, 0
+        self.device: Device = device or ("gpu" if gpu_available() else "cpu")
+        options.setdefault("target", _target(self.device))
+        passes, module = self.passes(profiles or {}), self.system.module(dtype)
+        setup = Setup(
+            Domain.single(self.shape),
+            dtype,
+            self.device,
+            engine,
+            Options(**options),
+            {"*": schedule} if isinstance(schedule, Schedule) else dict(schedule or {}),
+            {name: face_arrays(rules, self.system.ndim) for name, rules in self.boundaries.items()},
+            dict(profiles or {}),
+        )
+        self.composed: Stepper | None = None
+        if temporal_steps > 1:
+            self.composed = Stepper(Program(compose(module, temporal_steps, passes), setup), graphs, temporal_steps)
+        shared = None if self.composed is None else self.composed.program.buffers
+        self.program = Program(passes.run(module), setup, shared)
+        self.stepper = Stepper(self.program, graphs)
+        self._events: list[Event] = []
+        self.snapshots: list[tuple[int, dict[str, np.ndarray]]] = []
+
+    def passes(self, profiles: Iterable[str] = ()) -> PassManager:
+        """The passes that make the step program of what the user gave."""
+        entries = (*(f"{name} * keep" for name in profiles), *pass_entries(self.boundaries))
+        return PassManager((ExpandIntegratorPass(), BoundaryPass(entries), InsertFillsPass()))
+
+    def ir(self) -> str:
+        """The step program with its kernels, as text that parses back."""
+        return str(self.program.module)
+
+    # -- fields
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Names of the state's fields."""
+        return self.program.names
+
+    def __getitem__(self, name: str) -> PaddedArray:
+        """The array that holds a field now; after further steps it may hold another one."""
+        return self.program.array(name, self.stepper.position)
+
+    def set(self, name: str, data: Any, includes_halo: bool = False) -> None:
+        """Give a field its values.
+
+        Args:
+            data: an array over the whole interior, a number, or a function of one index array an axis.
+            includes_halo: the array's outer cells are the halo that the kernels need (`program.halo`); for fields that
+                no step changes, whose faces are Keep().
+        """
+        array, halo = self[name], self.program.halo
+        around = [sum(pair) * includes_halo for pair in halo]
+        shape = tuple(n + w for n, w in zip(self.shape, around, strict=True))
+        if callable(data):
+            starts = [-lo * includes_halo for lo, _ in halo]
+            data = data(*np.ogrid[tuple(slice(s, s + n) for s, n in zip(starts, shape, strict=True))])
+        values = np.broadcast_to(data.get() if hasattr(data, "get") else np.asarray(data), shape)
+        target = array.with_halo(halo) if includes_halo else array.interior
+        target[...] = values if array.device == "cpu" else require_cupy().asarray(values.astype(self.dtype))
+
+    def to_numpy(self, name: str) -> np.ndarray:
+        """A field's values over the whole interior, on the host."""
+        return self[name].to_numpy()
+
+    # -- events
+
+    def every(self, steps: int, call: Callable[[TimeLoop], Any]) -> None:
+        """Call a function with the loop after every so many steps."""
+        if steps < 1:
+            raise StencilError(f"an event takes place every 1 or more steps, got {steps}")
+        self._events.append(Event(steps, call))
+
+    def record(self, steps: int, *names: str) -> None:
+        """Keep copies of fields (all, if none is named) in `snapshots` after every so many steps."""
+        chosen = names or self.fields
+        self.every(steps, lambda loop: loop.snapshots.append((loop.step, {n: loop.to_numpy(n) for n in chosen})))
+
+    def guard(self, steps: int) -> None:
+        """Stop with an error when a field is no longer finite; looked at after every so many steps."""
+        arguments = zip(self.fields, self.program.step.body.block.args, strict=True)
+        changing = [name for name, argument in arguments if argument not in _lasting(self)]
+
+        def look(loop: TimeLoop) -> None:
+            for name in changing:
+                check_finite(name, loop[name], loop.step)
+
+        self.every(steps, look)
+
+    # -- running
+
+    def run(
+        self,
+        count: int | None = None,
+        *,
+        until: int | None = None,
+        progress: bool = False,
+        checkpoint_to: str | Path | None = None,
+        checkpoint_every: int | None = None,
+        **scalars: Scalar,
+    ) -> None:
+        """Run steps. Nothing is synchronised on a GPU.
+
+        Args:
+            count: how many; or `until`: up to this step of the simulation, such as after a resume.
+            progress: show on standard error how far a longer run is.
+            checkpoint_to: file to write after every `checkpoint_every` steps and at the end.
+            scalars: run-time scalars of stencils and boundaries: numbers, or functions of the step's number.
+
+        Raises:
+            StencilError: for missing or unknown scalars, and from the guard.
+        """
+        last = self._last(count, until)
+        self._check_scalars(scalars)
+        constant = not any(callable(v) for v in scalars.values())
+        fixed = {k: float(v) for k, v in scalars.items() if not callable(v)}
+        moving = {k: v for k, v in scalars.items() if callable(v)}
+
+        def values(step: int) -> dict[str, float]:
+            return {**fixed, **{k: float(f(step)) for k, f in moving.items()}}
+
+        events = list(self._events)
+        if checkpoint_to is not None:
+            events.append(Event(checkpoint_every or max(1, last), lambda loop: loop.save(checkpoint_to)))
+        bar = Progress(last - self.step, ", ".join(self.program.kernels)) if progress else None
+        begin = self.step
+        while self.step < last:
+            stop = min([last, *(e.next(self.step) for e in events), *([self.step + _CHUNK] if bar else [])])
+            self._steps(stop - self.step, values, constant)
+            for event in events:
+                if self.step % event.every == 0:
+                    event.call(self)
+            if bar is not None:
+                bar.show(self.step - begin)
+        if bar is not None:
+            bar.close()
+        if checkpoint_to is not None:
+            self.save(checkpoint_to)
+
+    def _steps(self, count: int, values: Scalars, constant: bool) -> None:
+        """Wide sweeps as far as they go, then single steps."""
+        wide = self.composed
+        if wide is not None and count >= wide.size:
+            wide.position = self.stepper.position
+            wide.run(self.step, count // wide.size, values, constant)
+            self.step += count // wide.size * wide.size
+            self.stepper.position, count = wide.position, count % wide.size
+        if count:
+            self.stepper.run(self.step, count, values, constant)
+            self.step += count
+
+    def _last(self, count: int | None, until: int | None) -> int:
+        if (count is None) == (until is None):
+            raise StencilError("say either how many steps to run, or until which")
+        last = self.step + count if count is not None else int(until or 0)
+        if last < self.step:
+            raise StencilError(f"the simulation is at step {self.step} already, so it cannot run to {last}")
+        return last
+
+    def _check_scalars(self, scalars: Mapping[str, Scalar]) -> None:
+        needed = self.program.scalars
+        if set(scalars) != set(needed):
+            raise StencilError(f"the steps take the scalars {list(needed) or 'none'}, got {sorted(scalars) or 'none'}")
+
+    # -- checkpoints
+
+    @property
+    def identity(self) -> str:
+        """What a checkpoint must agree in: the step program, the shape, the element type."""
+        text = f"{self.ir()}\n{self.shape} {self.dtype}"
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def save(self, path: str | Path) -> None:
+        """Write the state to a file, from which `load` continues with the same bits."""
+        arrays = {}
+        for name, argument in zip(self.fields, self.program.step.body.block.args, strict=True):
+            if isinstance(self[name], Profile):
+                continue
+            array = self[name]
+            data = array.with_halo(self.program.halo) if argument in _lasting(self) else array.interior
+            arrays[name] = data.get() if array.device == "gpu" else np.asarray(data)
+        checkpoint.write(path, arrays, {"step": self.step, "identity": self.identity})
+
+    def load(self, path: str | Path) -> None:
+        """Continue from a checkpoint.
+
+        Raises:
+            StencilError: where the file is none, or belongs to another program, shape or element type.
+        """
+        arrays, facts = checkpoint.read(path)
+        if facts["identity"] != self.identity:
+            raise StencilError(f"{path} was written by another program, or for another shape or element type")
+        for name, values in arrays.items():
+            self.set(name, values, includes_halo=values.shape != self.shape)
+        self.step = int(facts["step"])
+
+
+_CHUNK = 64
+"""Steps between two looks at the clock of a progress bar."""
+
+
+def _lasting(loop: TimeLoop) -> set[SSAValue]:
+    return constants(loop.program.step)
+
+
+def _target(device: Device) -> str:
+    if device == "cpu":
+        return "sm_90"
+    return f"sm_{require_cupy().cuda.Device().compute_capability}"
