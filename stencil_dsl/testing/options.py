@@ -75,7 +75,7 @@ def settings(config: pytest.Config) -> Settings:
     if _KEY in config.stash:
         return config.stash[_KEY]
     option = config.option
-    device_class = config.hook.pytest_stencil_device(config=config) or "stencil_dsl.testing.device:CupyDevice"
+    device_class = config.hook.pytest_stencil_device(config=config) or "stencil_dsl.testing.cupy_device:CupyDevice"
     archs = tuple(dict.fromkeys(option.arch or ()))
     if not archs:
         archs = (DEFAULT_ARCH,)

@@ -39,6 +39,7 @@ class Prepared:
         capturable: the launches can be captured in a CUDA graph.
         checked: False for a variant that computes nothing, such as a copy.
         read: for layouts that are no strided view, ``read(k, lo, shape)`` gives values of output k.
+        facts: what is known only on the device, added to the record's facts.
     """
 
     enqueue: Callable[[Any], None]
@@ -47,6 +48,7 @@ class Prepared:
     capturable: bool = True
     checked: bool = True
     read: Callable[[int, tuple[int, ...], tuple[int, ...]], Any] | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
 
 
 class Variant:

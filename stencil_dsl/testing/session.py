@@ -37,7 +37,7 @@ class Result:
     def __init__(self, question: Question, variant: str, target: Target, group: str, found: dict[str, Any]) -> None:
         self.question, self.variant, self.target, self.group = question, variant, target, group
         self._found = found
-        self.facts: dict[str, Any] = found.get("facts") or {}
+        self.facts: dict[str, Any] = (found.get("facts") or {}) | (found.get("device_facts") or {})
         self.values: dict[str, Any] | None = found.get("values")
         self.failure: str | None = found.get("failure")
         self.samples: list[dict[str, Any]] | None = found.get("samples")
@@ -68,6 +68,7 @@ class Result:
             k: self._found.get(k)
             for k in ("failure", "values", "facts", "samples", "run", "l2", "dropped", "throttled")
         }
+        kept["facts"] = self.facts or None
         return {
             "kind": "variant", "group": self.group, "question": self.question.id, "shape":
             list(self.question.shape), "dtype": self.question.dtype, "bytes": self.question.bytes,
@@ -183,7 +184,11 @@ class Measurements:
         if len(timed) < len(rows) or len({row["run"] for row in timed if row.get("samples")}) > 1:
             return None
         keep = ("failure", "values", "samples", "run", "l2", "dropped", "throttled")
-        return {name: {k: row[k] for k in keep if k in row} | {"resumed": True} for name, row in rows.items() if row}
+        return {
+            name: {k: row[k] for k in keep if k in row} | {"device_facts": row.get("facts")}
+            for name, row in rows.items()
+            if row
+        }
 
     def _measure(self, task: Task) -> dict[str, dict[str, Any]]:
         if self._worker is None:

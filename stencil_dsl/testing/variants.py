@@ -202,7 +202,8 @@ class CopyVariant(Variant):
     nbytes: int
 
     def prepare(self, bench: Bench) -> Prepared:
-        return Prepared(enqueue=bench.device.copy_launch(self.nbytes), checked=False)
+        enqueue, name = bench.device.copy_launch(self.nbytes)
+        return Prepared(enqueue=enqueue, checked=False, facts={"schedule": name})
 
 
 @dataclass(frozen=True)

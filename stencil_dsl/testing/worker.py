@@ -165,7 +165,7 @@ def measure_group(device: Any, task: Task, announce: Callable[[str, str, float],
             device.synchronize()  # raises when the context is gone: then the whole process is replaced
             outcomes[name] = {"failure": _reason(error)}
             continue
-        outcomes[name] = {"values": values}
+        outcomes[name] = {"values": values, "device_facts": prepared.facts}
         if values is None or values["ok"]:
             ready[name] = prepared
     if ready:

@@ -37,7 +37,7 @@ class FakeDevice:
             pass
 
         enqueue.ms, enqueue.label = 1.0, "copy"
-        return enqueue
+        return enqueue, "fake copy"
 
     def launch(self, enqueue):
         enqueue(None)
