@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+import pytest
+
 from stencil_dsl.testing import Finding
 from stencil_dsl.testing.session import Result
 from stencil_dsl.testing.stats import TIE_BAND
@@ -47,6 +49,29 @@ def judged(predicate, *arguments) -> Finding:
         return predicate(*arguments)
     except Untestable as reason:
         return Finding("cannot be tested here", str(reason))
+
+
+def loads_per_store(result: Result) -> float:
+    """Global loads a store in the largest loop: what a row of output costs, however often the loop is unrolled."""
+    stores = count(result, "STG", loop=True)
+    if not stores:
+        raise Untestable(f"{result.variant}: its largest loop stores nothing")
+    return count(result, "LDG", loop=True) / stores
+
+
+def recorded(result: Result) -> None:
+    """Checks a variant that a tool may refuse: its words are then the result. Skips where the tool is missing."""
+    if result.failure is None:
+        result.check()
+    elif absent(result):
+        pytest.skip(result.failure)
+    elif not result.failure.startswith(("ToolchainError", "ToolError")):
+        pytest.fail(f"{result.question.id}, {result.variant}: {result.failure}", pytrace=False)
+
+
+def absent(result: Result) -> bool:
+    """Whether the variant's toolkit is not on this machine."""
+    return result.failure is not None and "is not installed" in result.failure.splitlines()[0]
 
 
 def needs_times(facts: str) -> Finding:

@@ -14,6 +14,12 @@ from typing import Any, Literal
 
 from stencil_dsl.testing import Call, FunctionVariant, In, Out, Problem, RandomField
 
+#: First lines of a kernel whose blocks walk z first.
+PLACE = [
+    "    nx, ny, nz = out.shape[0], out.shape[1], out.shape[2]",
+    "    z, y, x = ct.bid(0), ct.bid(1), ct.bid(2)",
+]
+
 Offset = tuple[int, int, int]
 Terms = tuple[tuple[Offset, float], ...]
 
@@ -62,6 +68,7 @@ class Sweep:
         halo_z: cells before the interior's rows; 16 float64 cells are 128 bytes. None: as few as the stencil needs.
         offsets: y and x offsets are slices with constant bounds ("views"), or added to the tile's index ("index").
         constants: how a float64 coefficient gets into the kernel.
+        tma: the compiler may use the tensor memory accelerator where it sees fit.
     """
 
     tile: tuple[int, int, int] = (1, 2, 64)
@@ -73,6 +80,12 @@ class Sweep:
     halo_z: int | None = 16
     offsets: Literal["views", "index"] = "views"
     constants: Literal["bits", "literal", "array", "split"] = "bits"
+    tma: bool = False
+
+    @property
+    def hint(self) -> str:
+        """Last argument of loads and stores."""
+        return "" if self.tma else ", allow_tma=False"
 
     def with_(self, **changes: Any) -> Sweep:
         return replace(self, **changes)
@@ -101,7 +114,7 @@ def text(terms: Terms, sweep: Sweep) -> str:
             *bids,
             *prologue,
             *lines,
-            f"    ct.store(out, (x, y, z), {total}, check_bounds={sweep.checked}, allow_tma=False)\n",
+            f"    ct.store(out, (x, y, z), {total}, check_bounds={sweep.checked}{sweep.hint})\n",
         ]
     )
 
@@ -124,7 +137,7 @@ def _load(offset: Offset, before: tuple[int, ...], sweep: Sweep) -> str:
             view += f".slice({axis}, {start[axis]}, {start[axis]} + {extent})"
     # Unchecked loads may leave the view of a shape that no tile divides; the arrays have whole tiles behind them.
     bounds = "" if sweep.checked else ", check_bounds=False"
-    return f"ct.load({view}, ({', '.join(index)}), {sweep.tile}{bounds}, allow_tma=False)"
+    return f"ct.load({view}, ({', '.join(index)}), {sweep.tile}{bounds}{sweep.hint})"
 
 
 def _constants(terms: Terms, sweep: Sweep) -> tuple[dict[float, list[str]], list[str]]:

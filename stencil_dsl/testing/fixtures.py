@@ -75,10 +75,10 @@ def answers(request: pytest.FixtureRequest, arch: str, toolkit: str | None) -> C
 @pytest.fixture
 def claim(request: pytest.FixtureRequest, arch: str, toolkit: str | None) -> Callable[..., None]:
     """``claim(CLAIM, finding, ...)`` enters a probe's verdicts in the ledger: one on code, one on times where
-    there are any (None is left out).
+    there are any (None is left out). ``tools`` names the tool sets of a probe that brings its own.
     """
 
-    def enter(made: Claim, *findings: Finding | None) -> None:
+    def enter(made: Claim, *findings: Finding | None, tools: str | None = None) -> None:
         for finding in findings:
             if finding is None:
                 continue
@@ -87,6 +87,7 @@ def claim(request: pytest.FixtureRequest, arch: str, toolkit: str | None) -> Cal
                 "node": request.node.nodeid,
                 "arch": arch,
                 "toolkit": toolkit,
+                "tools": tools,
                 **made.record(),
                 **finding.record(),
             }

@@ -31,7 +31,7 @@ def rows_of(records: Sequence[Mapping[str, Any]], device: str = "") -> list[Row]
         if record["kind"] != "claim":
             continue
         row = {name: str(record[name]) for name in ("claim", "tier", "arch", "verdict", "why", "text", "source")}
-        row["tools"] = tools.get(record["toolkit"], record["toolkit"] or "unknown")
+        row["tools"] = record.get("tools") or tools.get(record["toolkit"], record["toolkit"] or "unknown")
         row["device"] = device if record["tier"] == "time" else ""
         row["probe"] = record["node"].split("::")[0]
         rows.append(row)

@@ -125,7 +125,7 @@ class FunctionVariant(Variant):
         call: the launch for given extents of the problem.
         opt_level: of the tile assembler; None takes the kernel's own.
         symbol: the kernel's name in the cubin, by default the function's.
-        arch, toolkit: compile for these whatever was asked for.
+        toolkit: compile with this one whatever was asked for.
         interpreted: False for kernels that the interpreter cannot run; their values are checked on a device only.
         capturable: launches can be captured in a CUDA graph; False times them as the host enqueues them.
     """
@@ -137,7 +137,6 @@ class FunctionVariant(Variant):
     call: Callable[[tuple[int, ...]], Call]
     opt_level: int | None = None
     symbol: str | None = None
-    arch: str | None = None
     toolkit: str | None = None
     interpreted: bool = True
     capturable: bool = True
@@ -151,7 +150,7 @@ class FunctionVariant(Variant):
             self.function,
             self.params(),
             symbol=self.symbol or self.function,
-            arch=self.arch or target.arch,
+            arch=target.arch,
             toolkit=self.toolkit or target.toolkit,
             opt_level=self.opt_level,
         )

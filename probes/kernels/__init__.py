@@ -1,0 +1,1 @@
+"""Kernels of the probes. Nothing imports these files: the harness reads their text."""

@@ -1,0 +1,106 @@
+"""Variants that take several launches, such as one kernel an output or one launch a time step."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from stencil_dsl.testing import KernelVariant, Prepared, Target, Variant
+
+_SUMMED = ("instructions", "branches", "barriers", "spill_loads", "spill_stores", "spill_bytes", "loop_spills")
+_LARGEST = ("registers", "stack_bytes", "shared_bytes", "threads", "loop_instructions")
+
+
+@dataclass(frozen=True)
+class Part:
+    """One launch.
+
+    Attributes:
+        make: compiles its kernel for a target.
+        inputs: names of the question's inputs, in the order of the kernel's fields.
+        outputs: numbers of the question's outputs; or names of inputs, which are then intermediate arrays: their
+            halo holds the input's values, and their interior is what this launch writes.
+    """
+
+    make: Callable[[Target], Any]
+    inputs: tuple[str, ...]
+    outputs: tuple[int | str, ...]
+
+
+@dataclass(frozen=True)
+class Series(Variant):
+    """Launches in a row. Facts are summed over its kernels, registers and shared memory are the largest."""
+
+    id: str
+    parts: tuple[Part, ...]
+
+    def _kernels(self, target: Target) -> list[KernelVariant]:
+        return [KernelVariant(self.id, part.make, part.inputs) for part in self.parts]
+
+    def compile_facts(self, target: Target) -> dict[str, Any]:
+        return summed([kernel.compile_facts(target) for kernel in self._kernels(target)])
+
+    def validate(self, target: Target) -> dict[str, Any] | None:
+        found = [kernel.validate(target) for kernel in {part.make: k for part, k in self._pairs(target)}.values()]
+        worst = max(f["max_rel_err"] for f in found if f)
+        bad = next((f for f in found if f and not f["ok"]), None)
+        return (bad or found[0] or {}) | {"max_rel_err": worst}
+
+    def _pairs(self, target: Target) -> Iterable[tuple[Part, KernelVariant]]:
+        return zip(self.parts, self._kernels(target), strict=True)
+
+    def artefacts(self, target: Target) -> dict[str, str]:
+        texts = {}
+        for n, kernel in enumerate(self._kernels(target)):
+            texts |= {f"{n}-{name}": text for name, text in kernel.artefacts(target).items()}
+        return texts
+
+    def prepare(self, bench: Any) -> Prepared:
+        launches = []
+        outputs: dict[int, Any] = {}
+        for part in self.parts:
+            kernel = part.make(bench.target)
+            fields = [self._array(bench, kernel, name) for name in part.inputs]
+            results = [self._array(bench, kernel, name) for name in part.outputs]
+            outputs |= {k: made for k, made in zip(part.outputs, results, strict=True) if isinstance(k, int)}
+            launches.append(kernel.bind(*fields, *results))
+        ordered = [outputs[k] for k in sorted(outputs)]
+
+        def enqueue(stream: Any) -> None:
+            for launch in launches:
+                launch.launch(stream)
+
+        return Prepared(enqueue, [out.interior for out in ordered], [out.buffer for out in ordered])
+
+    def _array(self, bench: Any, kernel: Any, name: int | str) -> Any:
+        """A padded array that holds an input (its halo matters also where a launch writes its interior), or NaN."""
+
+        def make() -> Any:
+            import stencil_dsl
+
+            made = stencil_dsl.empty(bench.question.shape, halo=kernel.halo, dtype=kernel.dtype, device="gpu")
+            made.fill(float("nan"))
+            if isinstance(name, str):
+                lo = tuple(-before for before, _ in kernel.halo)
+                cells = made.with_halo(kernel.halo)
+                cells[...] = bench.question.inputs[name](lo, cells.shape, bench.xp)
+            return made
+
+        return bench.shared(("series", self.id, name, kernel.halo, kernel.dtype), make)
+
+
+def summed(facts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Facts of several kernels as one row."""
+    total: dict[str, Any] = {"kernels": len(facts), "tool_set": facts[0]["tool_set"]}
+    for name in _SUMMED:
+        total[name] = None if any(f[name] is None for f in facts) else sum(f[name] for f in facts)
+    for name in _LARGEST:
+        total[name] = None if any(f[name] is None for f in facts) else max(f[name] for f in facts)
+    for name in ("classes", "loop_classes"):
+        known = [f[name] for f in facts if f[name] is not None]
+        total[name] = dict(sum((Counter(k) for k in known), Counter())) if len(known) == len(facts) else None
+    total["text_hash"] = hashlib.sha256("".join(f["text_hash"] for f in facts).encode()).hexdigest()
+    return total
