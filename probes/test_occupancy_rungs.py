@@ -1,13 +1,15 @@
 """The occupancy hint bounds registers; whether the kernel then spills is known only after compiling it.
 
-Claim 4: "Occupancy rungs: the hint turns 254 registers into 62 without spills; which rung spills (81-point 2-D box under
-8); the register budget per rung." Made on an RTX PRO 4000 Blackwell with CUDA 13.2, where a 125-point kernel with two
-elements a thread went from 254 registers and 9.4 ms to 62 registers and 6.4 ms under occupancy=4.
+Claim 4: "Occupancy rungs: the hint turns 254 registers into 62 without spills; which rung spills
+(81-point 2-D box under 8); the register budget per rung." Made on an RTX PRO 4000 Blackwell with CUDA
+13.2, where a 125-point kernel with two elements a thread went from 254 registers and 9.4 ms to 62
+registers and 6.4 ms under occupancy=4.
 
-Here: rungs 1 to 8 of the shifted schedule on the 25-point star and the 27- and 125-point boxes with one element a thread,
-and on the 125-point box with two. Last measured with 13.5.37 for sm_90, compile tier: holds. With one element a thread the
-125-point box takes 86 registers, 78 under 6 and 62 under 8, and the narrower two fit every rung; with two it takes 254,
-168 under 3, 128 under 4, 80 under 6 and 64 under 8. Nothing spills, but the two-element kernels go through shared memory.
+Here: rungs 1 to 8 of the shifted schedule on the 25-point star and the 27- and 125-point boxes with one
+element a thread, and on the 125-point box with two. Last measured with 13.5.37 for sm_90, compile tier:
+holds. With one element a thread the 125-point box takes 86 registers, 78 under 6 and 62 under 8, and the
+narrower two fit every rung; with two it takes 254, 168 under 3, 128 under 4, 80 under 6 and 64 under 8.
+Nothing spills, but the two-element kernels go through shared memory.
 """
 
 from __future__ import annotations
