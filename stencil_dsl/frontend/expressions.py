@@ -205,7 +205,22 @@ class ExpressionReader:
                     f"index '{index.name}' stands at the place of '{names[axis]}': transposed or repeated indices",
                     f"write the indices in the order {', '.join(names)}",
                 )
+            if index.half != (index.name in base.staggered):
+                raise self._misplaced(base, entry, index)
         return Node("access", base.name, (), self.span(node), tuple(index.offset for index in offsets))
+
+    def _misplaced(self, base: FieldRef, entry: ast.expr, index: IndexRef) -> FrontendError:
+        if index.half:
+            return self.error(
+                entry,
+                f"field '{base.name}' has no values between the points along '{index.name}'",
+                f"read it at whole offsets, or declare it: {base.name}: Staggered[{index.axis}]",
+            )
+        return self.error(
+            entry,
+            f"field '{base.name}' has its values between the points along '{index.name}'",
+            f"read it at {index.name} + half or {index.name} - half",
+        )
 
     def _offset(self, entry: ast.expr) -> IndexRef:
         if isinstance(entry, ast.Slice):

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from stencil_dsl.frontend.source_text import Span
-from stencil_dsl.frontend.values import Intrinsic
+from stencil_dsl.frontend.values import Half, Intrinsic
 
 UNARY = ("abs", "sqrt", "exp", "log", "sin", "cos", "tan", "tanh", "floor")
 FUNCTIONS = (*UNARY, "min", "max", "where")
@@ -79,7 +79,7 @@ def convert(value: Any, span: Span, spelling: str) -> Any:
     Numbers and (nested) sequences of numbers are taken over as they are now: a later change of the
     variable is not seen. Raises FrontendError for objects that mean nothing in a stencil.
     """
-    if isinstance(value, bool | Intrinsic | types.FunctionType) or is_math_module(value):
+    if isinstance(value, bool | Half | Intrinsic | types.FunctionType) or is_math_module(value):
         return value
     if isinstance(value, int | float):
         # Subclasses such as numpy.float64 or IntEnum would bring their own arithmetic.

@@ -8,10 +8,11 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from stencil_dsl.frontend.expressions import OFFSET_ADVICE, ExpressionReader
-from stencil_dsl.frontend.values import IndexRef, Node, describe, is_condition, is_number
+from stencil_dsl.frontend.values import Half, IndexRef, Node, describe, is_condition, is_number
 
 _BINARY: dict[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
     ast.Add: ("add", operator.add),
@@ -90,6 +91,9 @@ class OperatorReader(ExpressionReader):
             self.as_number(index, at)
         if isinstance(offset, Node) and not offset.is_boolean:
             raise self.error(at_offset, f"the offset from '{index.name}' is not a constant", OFFSET_ADVICE)
+        sign = 1 if isinstance(op, ast.Add) else -1
+        if isinstance(offset, Half):
+            return index.moved_by_half(sign)
         if not is_number(offset):
             raise self.error(at_offset, f"{describe(offset)} is used as an offset", OFFSET_ADVICE)
         if not isinstance(offset, int):
@@ -100,8 +104,7 @@ class OperatorReader(ExpressionReader):
             )
         if abs(offset) >= 2**31:
             raise self.error(at_offset, f"the offset {offset} overflows", OFFSET_ADVICE)
-        sign = 1 if isinstance(op, ast.Add) else -1
-        return IndexRef(index.name, index.axis, index.offset + sign * offset)
+        return replace(index, offset=index.offset + sign * offset)
 
     def fold(self, fold: Callable[..., Any], args: tuple[Any, ...], at: ast.AST) -> int | float:
         """Python's own result for compile-time numbers."""

@@ -17,7 +17,7 @@ import types
 from dataclasses import dataclass, field
 
 from stencil_dsl.errors import FrontendError
-from stencil_dsl.frontend.annotations import read_annotation
+from stencil_dsl.frontend.annotations import read_annotation, read_staggered
 from stencil_dsl.frontend.names import lookup
 from stencil_dsl.frontend.source_text import FunctionSource, find_source
 
@@ -26,12 +26,18 @@ ORDER_ADVICE = "order the parameters as fields, then scalars, then indices"
 
 @dataclass(frozen=True)
 class Signature:
-    """Parameter names by kind; `dtype` is the element type that annotations fix, or None."""
+    """Parameter names by kind.
+
+    Attributes:
+        dtype: the element type that annotations fix, or None.
+        staggered: for fields that lie between points, the indices along which they do.
+    """
 
     fields: tuple[str, ...]
     scalars: tuple[str, ...]
     indices: tuple[str, ...]
     dtype: str | None
+    staggered: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def plain_parameters(source: FunctionSource) -> list[ast.arg]:
@@ -74,7 +80,8 @@ def classify(source: FunctionSource) -> Signature:
         kind: tuple(n for n, k in zip(names, kinds, strict=True) if k == kind) for kind in ("field", "scalar", "index")
     }
     _check_counts(source, by_kind["index"])
-    return Signature(by_kind["field"], by_kind["scalar"], by_kind["index"], _dtype(source, params, stated))
+    staggered = _staggered(source, params, by_kind["index"])
+    return Signature(by_kind["field"], by_kind["scalar"], by_kind["index"], _dtype(source, params, stated), staggered)
 
 
 def _check_order(source: FunctionSource, params: list[ast.arg], kinds: list[str], use: ParameterUse) -> None:
@@ -98,6 +105,24 @@ def _check_counts(source: FunctionSource, indices: tuple[str, ...]) -> None:
             f"'{source.node.name}' has {len(indices)} indices ({', '.join(indices)})",
             "a stencil has one to three dimensions",
         )
+
+
+def _staggered(source: FunctionSource, params: list[ast.arg], indices: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for param in params:
+        names = []
+        for each in read_staggered(param.annotation):
+            name = indices[each] if isinstance(each, int) and 0 <= each < len(indices) else each
+            if name not in indices:
+                raise source.error(
+                    param,
+                    f"'{param.arg}' is staggered along {each!r}, which is no index",
+                    f"name indices or their positions: {', '.join(f'{n} ({k})' for k, n in enumerate(indices))}",
+                )
+            names.append(str(name))
+        if names:
+            found[param.arg] = tuple(names)
+    return found
 
 
 def _dtype(

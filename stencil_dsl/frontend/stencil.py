@@ -91,7 +91,7 @@ def stencil(fn: Callable[..., Any]) -> Stencil:
 
 def _read(source: FunctionSource, signature: Signature) -> tuple[Node, ...]:
     """The graph of the outputs, in order."""
-    env: dict[str, Any] = {name: FieldRef(name) for name in signature.fields}
+    env: dict[str, Any] = {name: FieldRef(name, signature.staggered.get(name, ())) for name in signature.fields}
     place = source.header
     env |= {name: Node("scalar", name, (), place, hint=name) for name in signature.scalars}
     env |= {name: IndexRef(name, axis) for axis, name in enumerate(signature.indices)}

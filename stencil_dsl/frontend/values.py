@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from stencil_dsl.frontend.source_text import Span
@@ -40,18 +40,32 @@ class Node:
 
 @dataclass(frozen=True)
 class FieldRef:
-    """A field as a whole, before it is indexed."""
+    """A field as a whole, before it is indexed; `staggered` names the indices along which it lies between points."""
 
     name: str
+    staggered: tuple[str, ...] = ()
+
+
+class Half:
+    """The offset from a point to the middle between it and the next one; `half` is the only one."""
+
+
+half = Half()
 
 
 @dataclass(frozen=True)
 class IndexRef:
-    """An index plus a constant offset in points."""
+    """An index plus a constant offset in points, and half a point more where `half` is set."""
 
     name: str
     axis: int
     offset: int = 0
+    half: bool = False
+
+    def moved_by_half(self, sign: int) -> IndexRef:
+        """Half a point forth (1) or back (-1)."""
+        offset, half = divmod(2 * self.offset + self.half + sign, 2)
+        return replace(self, offset=offset, half=bool(half))
 
 
 @dataclass(frozen=True)
@@ -101,6 +115,8 @@ def describe(value: object) -> str:
         return "a number"
     if isinstance(value, tuple):
         return "a sequence"
+    if isinstance(value, Half):
+        return "half a point"
     if isinstance(value, Intrinsic):
         return f"function '{value.spelling}'"
     return f"a {type(value).__name__}"

@@ -8,11 +8,16 @@ import os
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from stencil_dsl.errors import StencilError
+from stencil_dsl.solve.points import Receiver
+from stencil_dsl.solve.views import Profile
+
+if TYPE_CHECKING:
+    from stencil_dsl.solve.loop import TimeLoop
 
 FORMAT = 1
 
@@ -23,15 +28,13 @@ def write(path: str | Path, arrays: Mapping[str, np.ndarray], facts: Mapping[str
     buffer = io.BytesIO()
     text = json.dumps({**facts, "format": FORMAT}, sort_keys=True)
     np.savez(buffer, allow_pickle=False, facts=np.frombuffer(text.encode(), np.uint8), **_prefixed(arrays))
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with open(temporary, "wb") as file:
-            file.write(buffer.getbuffer())
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    # Always the same name: what a killed run leaves behind is overwritten by the next one.
+    temporary = path.with_name(f".{path.name}.partial")
+    with open(temporary, "wb") as file:
+        file.write(buffer.getbuffer())
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
 
 
 def read(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -55,3 +58,37 @@ def read(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
 
 def _prefixed(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
     return {f"field.{name}": value for name, value in arrays.items()}
+
+
+def save(loop: TimeLoop, path: str | Path) -> None:
+    """Write the state of a loop; fields that no step changes with their ghost cells, which may be the user's."""
+    arrays: dict[str, np.ndarray] = {}
+    for name in loop.fields:
+        array = loop[name]
+        if isinstance(array, Profile):
+            continue
+        data = array.with_halo(loop.program.halo) if name in loop.lasting else array.interior
+        arrays[name] = data.get() if array.device == "gpu" else np.asarray(data)
+    arrays |= {f"receiver {n}": r.samples for n, r in enumerate(_receivers(loop))}
+    write(path, arrays, {"step": loop.step, "identity": loop.identity})
+
+
+def load(loop: TimeLoop, path: str | Path) -> None:
+    """Put a loop into a saved state.
+
+    Raises:
+        StencilError: where the file is no checkpoint, or belongs to another program, shape or element type.
+    """
+    arrays, facts = read(path)
+    if facts["identity"] != loop.identity:
+        raise StencilError(f"{path} was written by another program, or for another shape or element type")
+    for n, receiver in enumerate(_receivers(loop)):
+        receiver.blocks = [arrays.get(f"receiver {n}", receiver.samples)]
+    for name in loop.fields:
+        if name in arrays:
+            loop.set(name, arrays[name], includes_halo=name in loop.lasting)
+    loop.step = int(facts["step"])
+
+
+def _receivers(loop: TimeLoop) -> list[Receiver]:
+    return [p for p in loop.program.points if isinstance(p, Receiver)]

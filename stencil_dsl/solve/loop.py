@@ -5,10 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
-from xdsl.ir import SSAValue
 
 from stencil_dsl.errors import StencilError
 from stencil_dsl.frontend.stencil import Stencil
@@ -17,21 +16,23 @@ from stencil_dsl.runtime.devices import gpu_available, require_cupy
 from stencil_dsl.runtime.kernel import Options
 from stencil_dsl.schedule.schedule import Schedule
 from stencil_dsl.solve import checkpoint
+from stencil_dsl.solve.binding import Setup
 from stencil_dsl.solve.boundaries import FieldRules, face_arrays, pass_entries
 from stencil_dsl.solve.boxes import Domain
 from stencil_dsl.solve.composed import compose
 from stencil_dsl.solve.events import Event, Progress, check_finite
 from stencil_dsl.solve.launches import Engine
-from stencil_dsl.solve.program import Program, Setup
+from stencil_dsl.solve.points import Receiver, Series, Source
+from stencil_dsl.solve.program import Program
 from stencil_dsl.solve.stepper import Scalars, Stepper
 from stencil_dsl.solve.system import Integrate, Part, Piece, System
-from stencil_dsl.solve.views import Profile
 from stencil_dsl.transforms.boundary import BoundaryPass
 from stencil_dsl.transforms.expand_integrator import ExpandIntegratorPass
 from stencil_dsl.transforms.insert_fills import InsertFillsPass
 from stencil_dsl.transforms.pipeline import PassManager
 from stencil_dsl.transforms.steps import constants
 
+P = TypeVar("P", Source, Receiver)
 Scalar = float | Callable[[int], float]
 """A number, or a function of the step's number."""
 
@@ -145,6 +146,37 @@ class TimeLoop:
         """A field's values over the whole interior, on the host."""
         return self[name].to_numpy()
 
+    # -- points
+
+    def source(self, field: str, positions: Any, series: Series) -> Source:
+        """Add a series of values to a field at points, after every step.
+
+        Args:
+            field: name of a field of the state.
+            positions: of one or more points, in cells; the centre of the first cell is 0. Between the centres a value
+                is spread linearly.
+            series: value by step (and point), or a function of the step's number; beyond an array's end nothing.
+
+        Raises:
+            StencilError: for points outside, and with temporal_steps above 1.
+        """
+        return self._points(Source(field, positions, series, self.program.setup.domain))
+
+    def receiver(self, field: str, positions: Any) -> Receiver:
+        """Record a field at points after every step, for `traces`; arguments and errors as for `source`."""
+        return self._points(Receiver(field, positions, self.program.setup.domain))
+
+    def _points(self, points: P) -> P:
+        if self.composed is not None:
+            raise StencilError("sources and receivers act after every step; use temporal_steps=1")
+        self.program.add_points(points)
+        self.stepper.changed()
+        return points
+
+    def traces(self, receiver: Receiver) -> np.ndarray:
+        """What a receiver recorded: values by step and point, in float64."""
+        return receiver.interpolate(receiver.samples)
+
     # -- events
 
     def every(self, steps: int, call: Callable[[TimeLoop], Any]) -> None:
@@ -160,8 +192,7 @@ class TimeLoop:
 
     def guard(self, steps: int) -> None:
         """Stop with an error when a field is no longer finite; looked at after every so many steps."""
-        arguments = zip(self.fields, self.program.step.body.block.args, strict=True)
-        changing = [name for name, argument in arguments if argument not in _lasting(self)]
+        changing = [name for name in self.fields if name not in self.lasting]
 
         def look(loop: TimeLoop) -> None:
             for name in changing:
@@ -254,14 +285,7 @@ class TimeLoop:
 
     def save(self, path: str | Path) -> None:
         """Write the state to a file, from which `load` continues with the same bits."""
-        arrays = {}
-        for name, argument in zip(self.fields, self.program.step.body.block.args, strict=True):
-            if isinstance(self[name], Profile):
-                continue
-            array = self[name]
-            data = array.with_halo(self.program.halo) if argument in _lasting(self) else array.interior
-            arrays[name] = data.get() if array.device == "gpu" else np.asarray(data)
-        checkpoint.write(path, arrays, {"step": self.step, "identity": self.identity})
+        checkpoint.save(self, path)
 
     def load(self, path: str | Path) -> None:
         """Continue from a checkpoint.
@@ -269,20 +293,17 @@ class TimeLoop:
         Raises:
             StencilError: where the file is none, or belongs to another program, shape or element type.
         """
-        arrays, facts = checkpoint.read(path)
-        if facts["identity"] != self.identity:
-            raise StencilError(f"{path} was written by another program, or for another shape or element type")
-        for name, values in arrays.items():
-            self.set(name, values, includes_halo=values.shape != self.shape)
-        self.step = int(facts["step"])
+        checkpoint.load(self, path)
+
+    @property
+    def lasting(self) -> tuple[str, ...]:
+        """Fields that no step changes."""
+        known = constants(self.program.step)
+        return tuple(n for n, a in zip(self.fields, self.program.step.body.block.args, strict=True) if a in known)
 
 
 _CHUNK = 64
 """Steps between two looks at the clock of a progress bar."""
-
-
-def _lasting(loop: TimeLoop) -> set[SSAValue]:
-    return constants(loop.program.step)
 
 
 def _target(device: Device) -> str:

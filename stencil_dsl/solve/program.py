@@ -5,83 +5,25 @@ A phase is a step's place in the cycle of rotating fields: the same operations o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from collections.abc import Iterator, Mapping, Sequence
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
-from stencil_dsl.dialects.boundary import OPEN
-from stencil_dsl.dialects.comm import StartOp, WaitOp
-from stencil_dsl.dialects.timestep import FillOp, PieceOp, SweepOp, texts
+from stencil_dsl.dialects.timestep import FillOp, SweepOp, texts
 from stencil_dsl.errors import StencilError
-from stencil_dsl.runtime.arrays import Device, PaddedArray, zeros
+from stencil_dsl.runtime.arrays import PaddedArray, zeros
 from stencil_dsl.runtime.definition import Definition
-from stencil_dsl.runtime.kernel import Kernel, Options
+from stencil_dsl.runtime.kernel import Kernel
 from stencil_dsl.schedule.layout import Halo
-from stencil_dsl.schedule.schedule import Schedule
-from stencil_dsl.solve.boxes import Box, Domain, check_cover, split_margin, whole
-from stencil_dsl.solve.ghosts import FaceArrays, GhostFill, RunTimeValues, Widths
-from stencil_dsl.solve.launches import BoundSweep, Engine
+from stencil_dsl.solve.binding import Action, Binder, Phase, Setup, fill_widths
+from stencil_dsl.solve.boxes import Domain, check_cover
+from stencil_dsl.solve.ghosts import RunTimeValues
+from stencil_dsl.solve.points import Clock, Receiver, Source
 from stencil_dsl.solve.storage import assign
-from stencil_dsl.solve.views import local_profile, region
+from stencil_dsl.solve.views import local_profile
 from stencil_dsl.transforms import steps
-from stencil_dsl.transforms.boundary import Faces, read_faces
-
-Action = Callable[[], Any]
-
-
-class Ghosts(Protocol):
-    """Ghost cells on their way: `start` may return before they are valid, `wait` does not."""
-
-    def start(self) -> None: ...
-
-    def wait(self) -> None: ...
-
-
-class Exchange(Protocol):
-    """Makes what exchanges the ghost cells of one array with other ranks along some axes."""
-
-    def __call__(self, fill: GhostFill, axes: Sequence[int], tag: int) -> Ghosts: ...
-
-
-@dataclass(frozen=True)
-class Setup:
-    """What a program is run with.
-
-    Attributes:
-        domain: the cells of this rank.
-        faces: arrays of values over faces, by the name of the field of the state.
-        profiles: fields of the state that vary along some axes only, with these and their values.
-        schedules: of kernels, by name; "*" for all others. None chooses.
-    """
-
-    domain: Domain
-    dtype: str = "float64"
-    device: Device | None = None
-    engine: Engine = "kernel"
-    options: Options = field(default_factory=Options)
-    schedules: Mapping[str, Schedule] = field(default_factory=dict)
-    faces: Mapping[str, FaceArrays] = field(default_factory=dict)
-    profiles: Mapping[str, tuple[Sequence[int], Any]] = field(default_factory=dict)
-    exchange: Exchange | None = None
-
-
-@dataclass
-class Phase:
-    """One step on fixed buffers."""
-
-    actions: list[Action]
-    sweeps: list[BoundSweep]
-
-    def set(self, scalars: Mapping[str, float]) -> None:
-        for sweep in self.sweeps:
-            sweep.set(scalars)
-
-    def run(self) -> None:
-        for action in self.actions:
-            action()
+from stencil_dsl.transforms.boundary import read_faces
 
 
 class Program:
@@ -106,6 +48,8 @@ class Program:
         self._check_pieces()
         self._check_lasting()
         self.buffers = self._allocate() if buffers is None else list(buffers[: self.storage.count])
+        self.points: list[Source | Receiver] = []
+        self.clock = Clock(self.buffers[0])
         self._phases: dict[int, Phase] = {}
         self._lasting: list[Action] | None = None
 
@@ -192,8 +136,21 @@ class Program:
         if number not in self._phases:
             order = self.storage.buffers(number)
             arrays = {value: self.buffers[order[place]] for value, place in self.storage.place.items()}
-            self._phases[number] = _Binder(self, arrays).bind()
+            phase = self._binder(arrays).bind()
+            bound = [p.bind(self.array(p.field, number + 1), self.clock) for p in self.points]
+            phase.actions += [action for action in bound if action is not None]
+            phase.actions += [self.clock.tick] if self.points else []
+            self._phases[number] = phase
         return self._phases[number]
+
+    def add_points(self, points: Source | Receiver) -> None:
+        """Let a source or receiver act after every step."""
+        self.array(points.field, 0)  # refuses unknown names
+        self.points.append(points)
+        self._phases.clear()
+
+    def _binder(self, arrays: Mapping[SSAValue, PaddedArray]) -> Binder:
+        return Binder(self.step, self.setup, self.kernels, self.values, arrays)
 
     def _bind_all(self) -> None:
         for number in range(self.cycle):
@@ -204,91 +161,7 @@ class Program:
         """Fills of fields that no step changes."""
         if self._lasting is None:
             arrays = {value: self.buffers[place] for value, place in self.storage.place.items()}
-            binder = _Binder(self, arrays)
+            binder = self._binder(arrays)
             fills = [op for op in self.step.body.block.ops if isinstance(op, FillOp) and op.once is not None]
-            self._lasting = [binder.fill(op.field, _widths(op), op.corners is not None).apply for op in fills]
+            self._lasting = [binder.fill(op.field, fill_widths(op), op.corners is not None).apply for op in fills]
         return self._lasting
-
-
-def _widths(op: FillOp | StartOp) -> Widths:
-    pairs = zip(op.lo.get_values(), op.hi.get_values(), strict=True)
-    return tuple((int(lo), int(hi)) for lo, hi in pairs)
-
-
-class _Binder:
-    """Makes the actions of one phase."""
-
-    def __init__(self, program: Program, arrays: Mapping[SSAValue, PaddedArray]) -> None:
-        self.program, self.arrays = program, arrays
-        self.setup, self.step = program.setup, program.step
-        self.sweeps: list[BoundSweep] = []
-        self.tokens: dict[SSAValue, Ghosts] = {}
-
-    def bind(self) -> Phase:
-        actions: list[Action] = []
-        for op in self.step.body.block.ops:
-            if isinstance(op, FillOp) and op.once is None:
-                actions.append(self.fill(op.field, _widths(op), op.corners is not None).apply)
-            elif isinstance(op, StartOp):
-                actions.append(self._start(op).start)
-            elif isinstance(op, WaitOp):
-                actions.append(self.tokens[op.token].wait)
-            elif isinstance(op, SweepOp):
-                actions += self._sweep(op)
-        return Phase(actions, self.sweeps)
-
-    def fill(self, value: SSAValue, widths: Widths, corners: bool, exchanged: Sequence[int] = ()) -> GhostFill:
-        """The fill of one field; faces along exchanged axes are left to the exchange."""
-        name = steps.field_name(self.step, value)
-        faces: Faces = read_faces(self.step, name) or ((OPEN, OPEN),) * self.step.ndim
-        arrays = self.setup.faces.get(name, self.setup.faces.get(steps.origin(self.step, name), {}))
-        domain = self.setup.domain
-        ours = [
-            tuple(
-                None if axis in exchanged and not _outermost(domain, axis, side, pair) else face
-                for side, face in enumerate(pair)
-            )
-            for axis, pair in enumerate(faces)
-        ]
-        return GhostFill(name, self.arrays[value], ours, widths, self.program.values, arrays, corners)  # type: ignore[arg-type]
-
-    def _start(self, op: StartOp) -> Ghosts:
-        if self.setup.exchange is None:
-            raise StencilError("the program exchanges ghost cells with other ranks, but runs on one")
-        axes = [int(a) for a in op.axes.get_values()]
-        fill = self.fill(op.field, _widths(op), op.corners is not None, axes)
-        self.tokens[op.token] = self.setup.exchange(fill, axes, len(self.tokens))
-        return self.tokens[op.token]
-
-    def _sweep(self, sweep: SweepOp) -> list[Action]:
-        shape = self.setup.domain.local_shape
-        first: list[Action] = []
-        rest: list[Action] = []
-        for piece in sweep.pieces:
-            box = self.setup.domain.local(piece.box)
-            if box is None:
-                continue
-            if sweep.margin is None:
-                rest.append(self._launch(sweep, piece, box))
-                continue
-            inner, outer = split_margin(box, shape, sweep.margin)
-            first += [] if inner is None else [self._launch(sweep, piece, inner)]
-            rest += [self._launch(sweep, piece, part) for part in outer]
-        return [*first, *(self.tokens[t].wait for t in sweep.after), *rest]
-
-    def _launch(self, sweep: SweepOp, piece: PieceOp, box: Box) -> Action:
-        kernel = self.program.kernels[piece.callee.string_value()]
-        results = dict(zip(texts(sweep.gives), sweep.results_, strict=True))
-        fields = [self.arrays[v] for v in piece.fields]
-        outputs = [self.arrays[results[name]] for name in texts(piece.gives)]
-        if box != whole(self.setup.domain.local_shape):
-            fields, outputs = [region(a, box) for a in fields], [region(a, box) for a in outputs]
-        bound = BoundSweep(kernel, fields, outputs, texts(piece.scalars), self.setup.engine)
-        self.sweeps.append(bound)
-        return bound.launch
-
-
-def _outermost(domain: Domain, axis: int, side: int, pair: Sequence[Any]) -> bool:
-    """Whether a face of this rank's part is one of the whole interior, with a rule other than a period."""
-    lo, hi = domain.box[axis]
-    return (lo == 0 if side == 0 else hi == domain.shape[axis]) and pair[side].kind.data != "periodic"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from stencil_dsl.runtime.devices import require_cupy
+from stencil_dsl.solve.points import BLOCK_STEPS
 from stencil_dsl.solve.program import Program
 
 Scalars = Callable[[int], Mapping[str, float]]
@@ -43,6 +44,25 @@ class Stepper:
         Args:
             constant: the scalars are the same in all of them, so that steps can be captured.
         """
+        points = self.program.points
+        while points and count:
+            block = min(count, BLOCK_STEPS)
+            for each in points:
+                each.prepare(first, block)
+            self.program.clock.reset()
+            self._run(first, block, scalars, constant)
+            for each in points:
+                each.collect(first, block)
+            first, count = first + block, count - block
+        if count:
+            self._run(first, count, scalars, constant)
+
+    def changed(self) -> None:
+        """Forget what was captured, after the program's actions changed."""
+        self._captured.clear()
+        self._warm.clear()
+
+    def _run(self, first: int, count: int, scalars: Scalars, constant: bool) -> None:
         if not self.graphs:
             self._prepare(scalars(first))
             for n in range(count):

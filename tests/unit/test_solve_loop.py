@@ -502,7 +502,7 @@ def star(u, i, j):
 @pytest.mark.parametrize("steps", [2, 3])
 @pytest.mark.parametrize("shape", [(6, 7), (2, 3)])
 def test_composed_steps(steps: int, shape: tuple[int, int]) -> None:
-    """Wide sweeps where they fit, single steps for the rest and up to events; the halo may be wider than the interior."""
+    """Wide sweeps where they fit, single steps for the rest and up to events; the halo may exceed the interior."""
     loop = on_host(star, shape, {"u": Periodic()}, temporal_steps=steps)
     u = RNG.normal(size=shape)
     loop.set("u", u)

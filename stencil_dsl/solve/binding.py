@@ -1,0 +1,167 @@
+"""Binds the operations of a step program to arrays: kernels, fills and exchanges become calls without arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from xdsl.ir import SSAValue
+
+from stencil_dsl.dialects.boundary import OPEN
+from stencil_dsl.dialects.comm import StartOp, WaitOp
+from stencil_dsl.dialects.timestep import FillOp, PieceOp, StepOp, SweepOp, texts
+from stencil_dsl.errors import StencilError
+from stencil_dsl.runtime.arrays import Device, PaddedArray
+from stencil_dsl.runtime.kernel import Kernel, Options
+from stencil_dsl.schedule.schedule import Schedule
+from stencil_dsl.solve.boxes import Box, Domain, split_margin, whole
+from stencil_dsl.solve.ghosts import FaceArrays, GhostFill, RunTimeValues, Widths
+from stencil_dsl.solve.launches import BoundSweep, Engine
+from stencil_dsl.solve.views import region
+from stencil_dsl.transforms import steps
+from stencil_dsl.transforms.boundary import Faces, read_faces
+
+Action = Callable[[], Any]
+
+
+class Ghosts(Protocol):
+    """Ghost cells on their way: `start` may return before they are valid, `wait` does not."""
+
+    def start(self) -> None: ...
+
+    def wait(self) -> None: ...
+
+
+class Exchange(Protocol):
+    """Makes what exchanges the ghost cells of one array with other ranks along some axes."""
+
+    def __call__(self, fill: GhostFill, axes: Sequence[int], tag: int) -> Ghosts: ...
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a program is run with.
+
+    Attributes:
+        domain: the cells of this rank.
+        faces: arrays of values over faces, by the name of the field of the state.
+        profiles: fields of the state that vary along some axes only, with these and their values.
+        schedules: of kernels, by name; "*" for all others. None chooses.
+    """
+
+    domain: Domain
+    dtype: str = "float64"
+    device: Device | None = None
+    engine: Engine = "kernel"
+    options: Options = field(default_factory=Options)
+    schedules: Mapping[str, Schedule] = field(default_factory=dict)
+    faces: Mapping[str, FaceArrays] = field(default_factory=dict)
+    profiles: Mapping[str, tuple[Sequence[int], Any]] = field(default_factory=dict)
+    exchange: Exchange | None = None
+
+
+@dataclass
+class Phase:
+    """One step on fixed buffers."""
+
+    actions: list[Action]
+    sweeps: list[BoundSweep]
+
+    def set(self, scalars: Mapping[str, float]) -> None:
+        for sweep in self.sweeps:
+            sweep.set(scalars)
+
+    def run(self) -> None:
+        for action in self.actions:
+            action()
+
+
+def fill_widths(op: FillOp | StartOp) -> Widths:
+    pairs = zip(op.lo.get_values(), op.hi.get_values(), strict=True)
+    return tuple((int(lo), int(hi)) for lo, hi in pairs)
+
+
+class Binder:
+    """Makes the actions of one phase."""
+
+    def __init__(
+        self,
+        step: StepOp,
+        setup: Setup,
+        kernels: Mapping[str, Kernel],
+        values: RunTimeValues,
+        arrays: Mapping[SSAValue, PaddedArray],
+    ) -> None:
+        self.step, self.setup, self.kernels, self.values, self.arrays = step, setup, kernels, values, arrays
+        self.sweeps: list[BoundSweep] = []
+        self.tokens: dict[SSAValue, Ghosts] = {}
+
+    def bind(self) -> Phase:
+        actions: list[Action] = []
+        for op in self.step.body.block.ops:
+            if isinstance(op, FillOp) and op.once is None:
+                actions.append(self.fill(op.field, fill_widths(op), op.corners is not None).apply)
+            elif isinstance(op, StartOp):
+                actions.append(self._start(op).start)
+            elif isinstance(op, WaitOp):
+                actions.append(self.tokens[op.token].wait)
+            elif isinstance(op, SweepOp):
+                actions += self._sweep(op)
+        return Phase(actions, self.sweeps)
+
+    def fill(self, value: SSAValue, widths: Widths, corners: bool, exchanged: Sequence[int] = ()) -> GhostFill:
+        """The fill of one field; faces along exchanged axes are left to the exchange."""
+        name = steps.field_name(self.step, value)
+        faces: Faces = read_faces(self.step, name) or ((OPEN, OPEN),) * self.step.ndim
+        arrays = self.setup.faces.get(name, self.setup.faces.get(steps.origin(self.step, name), {}))
+        domain = self.setup.domain
+        ours = [
+            tuple(
+                None if axis in exchanged and not _outermost(domain, axis, side, pair) else face
+                for side, face in enumerate(pair)
+            )
+            for axis, pair in enumerate(faces)
+        ]
+        return GhostFill(name, self.arrays[value], ours, widths, self.values, arrays, corners)  # type: ignore[arg-type]
+
+    def _start(self, op: StartOp) -> Ghosts:
+        if self.setup.exchange is None:
+            raise StencilError("the program exchanges ghost cells with other ranks, but runs on one")
+        axes = [int(a) for a in op.axes.get_values()]
+        fill = self.fill(op.field, fill_widths(op), op.corners is not None, axes)
+        self.tokens[op.token] = self.setup.exchange(fill, axes, len(self.tokens))
+        return self.tokens[op.token]
+
+    def _sweep(self, sweep: SweepOp) -> list[Action]:
+        shape = self.setup.domain.local_shape
+        first: list[Action] = []
+        rest: list[Action] = []
+        for piece in sweep.pieces:
+            box = self.setup.domain.local(piece.box)
+            if box is None:
+                continue
+            if sweep.margin is None:
+                rest.append(self._launch(sweep, piece, box))
+                continue
+            inner, outer = split_margin(box, shape, sweep.margin)
+            first += [] if inner is None else [self._launch(sweep, piece, inner)]
+            rest += [self._launch(sweep, piece, part) for part in outer]
+        return [*first, *(self.tokens[t].wait for t in sweep.after), *rest]
+
+    def _launch(self, sweep: SweepOp, piece: PieceOp, box: Box) -> Action:
+        kernel = self.kernels[piece.callee.string_value()]
+        results = dict(zip(texts(sweep.gives), sweep.results_, strict=True))
+        fields = [self.arrays[v] for v in piece.fields]
+        outputs = [self.arrays[results[name]] for name in texts(piece.gives)]
+        if box != whole(self.setup.domain.local_shape):
+            fields, outputs = [region(a, box) for a in fields], [region(a, box) for a in outputs]
+        bound = BoundSweep(kernel, fields, outputs, texts(piece.scalars), self.setup.engine)
+        self.sweeps.append(bound)
+        return bound.launch
+
+
+def _outermost(domain: Domain, axis: int, side: int, pair: Sequence[Any]) -> bool:
+    """Whether a face of this rank's part is one of the whole interior, with a rule other than a period."""
+    lo, hi = domain.box[axis]
+    return (lo == 0 if side == 0 else hi == domain.shape[axis]) and pair[side].kind.data != "periodic"
