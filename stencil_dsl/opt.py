@@ -17,6 +17,7 @@ from stencil_dsl.transforms import registry
 DIALECTS: dict[str, str] = {
     "source": "stencil_dsl.dialects.source:Source",
     "tile": "stencil_dsl.dialects.tile:Tile",
+    "simt": "stencil_dsl.dialects.simt:Simt",
     "boundary": "stencil_dsl.dialects.boundary:Boundary",
     "comm": "stencil_dsl.dialects.comm:Comm",
     "timestep": "stencil_dsl.dialects.timestep:Timestep",

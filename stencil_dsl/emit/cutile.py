@@ -12,7 +12,8 @@ from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
 
-from stencil_dsl.dialects import tile
+from stencil_dsl.dialects import simt, tile
+from stencil_dsl.emit.calls import call, halo_index, library_lines
 from stencil_dsl.emit.names import Namer
 from stencil_dsl.schedule.problem import Lowered, Problem
 from stencil_dsl.schedule.schedule import Schedule
@@ -122,6 +123,8 @@ class Emitter:
             self.loop(op)
         elif isinstance(op, scf.YieldOp):
             self.carry(op)
+        elif isinstance(op, simt.CallOp):
+            call(self, op)
         else:
             value = op.results[0]
             expr, hint, inline = self.value_of(op)
@@ -165,6 +168,13 @@ class Emitter:
                 return Text(text), "pair", True
             case tile.ReshapeOp():
                 return Text(f"ct.reshape({self.ref(op.tile)}, {self.shape(op.result)})"), "row", True
+            case simt.SlotOp():
+                return Text(f"ct.zeros({self.shape(op.result)}, dtype=ct.{self.problem.dtype})"), "slot", False
+            case simt.HaloIndexOp():
+                return Text(halo_index(self, op)), "near", False
+            case simt.GatherOp():
+                text = f"ct.gather({self.ref(op.array)}, {self.index_tuple((*op.index, op.lanes))}, check_bounds=False)"
+                return Text(text), "t_" + self.ref(op.array), False
         raise NotImplementedError(op.name)
 
     @staticmethod
@@ -295,7 +305,7 @@ def emit(problem: Problem, schedule: Schedule, lowered: Lowered) -> str:
     emitter = Emitter(problem, schedule, lowered)
     kernel = emitter.kernel_lines()
     parts = [
-        *header_lines(problem, schedule, lowered),
+        *library_lines(lowered, header_lines(problem, schedule, lowered)),
         "",
         "",
         *kernel,

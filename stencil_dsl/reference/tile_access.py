@@ -174,3 +174,32 @@ def _claim(array: Array, region: Region, values: np.ndarray) -> None:
             raise InterpreterError(f"{array.label} is stored twice with different values, first by {other}")
         memory.report.rewritten += int(again.sum())
     writers[...] = me
+
+
+def gather_elements(array: Array, indices: Any, check_bounds: bool, line: int) -> Tile:
+    """Elements at index tiles, one an axis; a checked gather gives zero outside the view."""
+    parts = indices if isinstance(indices, tuple) else (indices,)
+    if len(parts) != len(array._shape):
+        raise InterpreterError(f"gather from {array.label} takes {len(array._shape)} indices, got {len(parts)}")
+    numbers = np.broadcast_arrays(*(np.asarray(p.a if isinstance(p, Tile) else p, np.int64) for p in parts))
+    inside = np.ones(numbers[0].shape, bool)
+    where = np.full(numbers[0].shape, array.first)
+    for n, extent, stride in zip(numbers, array._shape, array._strides, strict=True):
+        inside &= (n >= 0) & (n < extent)
+        where += n * stride
+    memory, size = array.memory, array.buffer.data.size
+    if not check_bounds:
+        if where.min() < 0 or where.max() >= size:
+            raise InterpreterError(
+                f"unchecked gather leaves the allocation of {size} elements (reaches {where.min()}..{where.max()}):"
+                f" {array.label}"
+            )
+        if memory.strict_views and not inside.all():
+            raise InterpreterError(f"unchecked gather leaves its view: {array.label}")
+        memory.report.unchecked_loads += where.size
+    memory.report.loads += where.size
+    if array.buffer.may_be_stored and not memory.allow_inplace:
+        for element in np.unique(where):
+            _note_read(array, (int(element), (), ()), line)
+    values = array.buffer.data[np.where(inside, where, 0) if check_bounds else where]
+    return Tile(np.where(inside, values, 0).astype(values.dtype) if check_bounds else values, array._dtype)

@@ -14,8 +14,8 @@ from functools import lru_cache
 from typing import Any
 
 from stencil_dsl.reference import tile_dtypes as dt
-from stencil_dsl.reference import tile_math, tile_shaping
-from stencil_dsl.reference.tile_access import load_box, store_box, stored_values
+from stencil_dsl.reference import tile_math, tile_reductions, tile_shaping
+from stencil_dsl.reference.tile_access import gather_elements, load_box, store_box, stored_values
 from stencil_dsl.reference.tile_arrays import Array, TiledView, check_hints, place
 from stencil_dsl.reference.tile_dtypes import InterpreterError, MemoryOrder, MemoryScope, PaddingMode
 from stencil_dsl.reference.tile_memory import Memory
@@ -26,7 +26,7 @@ _HELPERS = {"power_of_two_shape"}
 # Every public function written in these modules is a function of cuda.tile, of the same name.
 VALUE_FUNCTIONS = {
     name: value
-    for module in (tile_shaping, tile_math)
+    for module in (tile_shaping, tile_math, tile_reductions)
     for name, value in vars(module).items()
     if isinstance(value, types.FunctionType)
     and value.__module__ == module.__name__
@@ -97,6 +97,25 @@ def store(
     if order != "C":
         array = array.permuted(order)
     store_box(array, place(array, index, values.shape), values, check_bounds)
+
+
+def gather(
+    array: Any,
+    indices: Any,
+    /,
+    *,
+    mask: Any = None,
+    padding_value: Any = 0,
+    check_bounds: bool = True,
+    latency: int | None = None,
+) -> Tile:
+    """Elements of `array`, one index tile (or scalar) an axis."""
+    _is_array(array, "gather")
+    if mask is not None or padding_value != 0:
+        raise InterpreterError("ct.gather with a mask or a padding value is not interpreted")
+    if latency is not None:
+        check_hints(latency, None)
+    return gather_elements(array, indices, check_bounds, sys._getframe(1).f_lineno)
 
 
 def num_tiles(array: Any, /, axis: int, shape: Any, order: Any = "C") -> int:
@@ -178,6 +197,7 @@ def stand_in(memory: Memory) -> types.ModuleType:
     module.__dict__.update(
         load=load,
         store=store,
+        gather=gather,
         num_tiles=num_tiles,
         launch=launch,
         kernel=kernel,

@@ -147,6 +147,7 @@ class Specialization:
             "symbol": self.definition.name,
             "arch": target,
             "opt_level": self.schedule.opt_level,
+            **({"libraries": self.lowered.notes["libraries"]} if "libraries" in self.lowered.notes else {}),
         }
 
     def compile(self, target: str, toolkit: Toolkit | str | None, cache: KernelCache | None) -> Entry:

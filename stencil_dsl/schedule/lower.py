@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from stencil_dsl.schedule import shifted, streaming
+from stencil_dsl.schedule import shifted, shuffle, streaming
 from stencil_dsl.schedule.problem import Lowered, Problem
 from stencil_dsl.schedule.schedule import Schedule
 
-_LOWERINGS = {"shifted": shifted.lower, "streaming": streaming.lower}
+_LOWERINGS = {"shifted": shifted.lower, "streaming": streaming.lower, "shuffle": shuffle.lower}
 
 
 def lower(problem: Problem, schedule: Schedule) -> Lowered:

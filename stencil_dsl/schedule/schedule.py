@@ -18,9 +18,11 @@ class Schedule:
 
     Attributes:
         kind: "shifted" loads one tile per distinct access; "streaming" marches along the slowest axis and loads
-            every value of a plane once, scattering it into the outputs that are still open.
+            every value of a plane once, scattering it into the outputs that are still open. "shuffle" streams as well,
+            and takes neighbours along the contiguous axis from the other lanes of a warp: by device functions of a
+            tile library, which need a 13.5 toolkit.
         tile: extent of the tile along each axis, powers of two (streaming: 1 along the slowest axis). With pairs the
-            last extent counts pairs.
+            last extent counts pairs, with "shuffle" lanes.
         warps: warps of a block, 4 or 8 (32 threads each); 1, 2 and 16 where the toolkit takes them.
         occupancy: blocks that must fit one SM at a time, which bounds registers; None leaves it to the compiler.
         order: "source" keeps the source's order of operations; "fast" reassociates sums (relative error about 1e-15
@@ -30,7 +32,7 @@ class Schedule:
         static_shape: compile extents and strides in; otherwise one kernel serves every shape (shifted only).
         rows: streaming: row tiles a block owns along y; they share their loads.
         chunk: streaming: planes a block marches over; chunks are balanced, so this is an upper bound.
-        pair: streaming: neighbours along z that one thread holds, 1 or as many as fill 16 bytes.
+        pair: streaming: neighbours along z that one thread holds, 1 or as many as fill 16 bytes (shuffle: 1, 2 or 4).
         unroll: streaming: planes a trip of the loop.
         ahead: streaming: request the block's own rows one plane early.
         latency: hint on loads, 1 (near) to 10 (DRAM), or None.
@@ -41,7 +43,7 @@ class Schedule:
         opt_level: of the tile assembler, 0 to 3.
     """
 
-    kind: Literal["shifted", "streaming"] = "shifted"
+    kind: Literal["shifted", "streaming", "shuffle"] = "shifted"
     tile: tuple[int, ...] = (1, 1, 128)
     warps: int = 4
     occupancy: int | None = None
@@ -74,7 +76,7 @@ class Schedule:
             raise ScheduleError(f"Schedule.occupancy is None or 1 to 32, got {self.occupancy}")
         if self.latency is not None and not 1 <= self.latency <= 10:
             raise ScheduleError(f"Schedule.latency is None or 1 to 10, got {self.latency}")
-        if self.kind == "streaming" and not self.static_shape:
+        if self.kind != "shifted" and not self.static_shape:
             raise ScheduleError("a streaming schedule compiles the shape in; use kind='shifted' without it")
 
     def check(self, ndim: int, itemsize: int) -> None:
@@ -91,7 +93,7 @@ class Schedule:
             raise ScheduleError("a 1-D stencil has no axis to stream along; use kind='shifted'")
         if self.tile[0] != 1:
             raise ScheduleError(f"streaming tiles are one plane thick, got tile {self.tile}; write (1, ...)")
-        if self.pair not in (1, PAIR_BYTES // itemsize):
+        if self.kind == "streaming" and self.pair not in (1, PAIR_BYTES // itemsize):
             raise ScheduleError(f"Schedule.pair is 1 or {PAIR_BYTES // itemsize} here, got {self.pair}")
         if ndim == 2 and self.rows != 1:
             raise ScheduleError("a 2-D stencil has no rows beside the streamed axis; use rows=1")
@@ -115,7 +117,7 @@ class Schedule:
 
     def __str__(self) -> str:
         parts = [f"({','.join(map(str, self.tile))}{f',{self.pair}' if self.pair > 1 else ''})"]
-        if self.kind == "streaming":
+        if self.kind != "shifted":
             parts += [f"rows {self.rows}", f"chunk {self.chunk}"]
             parts += [f"unroll {self.unroll}"] * (self.unroll > 1) + [self.carry] * (self.carry != "reload")
             parts += ["ahead"] * self.ahead + ["straight head"] * (not self.head_loop)
@@ -127,7 +129,7 @@ class Schedule:
 
 
 _CHOICES: dict[str, tuple[Any, ...]] = {
-    "kind": ("shifted", "streaming"),
+    "kind": ("shifted", "streaming", "shuffle"),
     "order": ("source", "fast"),
     "block_order": ("z", "y"),
     "loads": ("auto", "unchecked", "checked"),

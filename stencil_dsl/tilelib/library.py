@@ -30,6 +30,10 @@ class Code:
     language: Literal["nvvm", "cuda"]
     text: str
 
+    def __post_init__(self) -> None:
+        # White space around it is no part of what it says, nor of its hash.
+        object.__setattr__(self, "text", self.text.strip())
+
 
 @dataclass(frozen=True)
 class TileLibrary:

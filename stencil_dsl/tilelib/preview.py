@@ -33,9 +33,10 @@ def reference(library: TileLibrary, path: str | None = None) -> Tilelib:
     return Tilelib(path or f"{library.name}.tilelib", library.digest)
 
 
-def embedded(name: str, description: dict[str, Any]) -> Tilelib:
-    """A library that is written out in the file of its kernel; `description` as of `TileLibrary.to_json`."""
-    return reference(TileLibrary.from_json(description | {"name": name}))
+def embedded(name: str, exports: Sequence[dict[str, Any]], nvvm: Sequence[str]) -> Tilelib:
+    """A library that is written out in the file of its kernel; exports as of `Export.to_json`."""
+    code = [{"language": "nvvm", "text": text} for text in nvvm]
+    return reference(TileLibrary.from_json({"name": name, "exports": list(exports), "code": code}))
 
 
 def sized_name(symbol_name: str, constant_params: Sequence[int]) -> str:
