@@ -41,7 +41,8 @@ def cut(text: str, function: str, name: str, options: tuple[tuple[str, Any], ...
     if not isinstance(kernel, ast.FunctionDef) or _decorator(kernel) is None:
         kernels = [n for n, s in defined.items() if isinstance(s, ast.FunctionDef) and _decorator(s) is not None]
         raise ValueError(f"{name} has no @ct.kernel function {function!r}; it has {', '.join(kernels) or 'none'}")
-    wanted, left = {kernel.lineno: kernel}, [kernel]
+    wanted: dict[int, ast.stmt] = {kernel.lineno: kernel}
+    left: list[ast.stmt] = [kernel]
     while left:
         for node in ast.walk(left.pop()):
             needed = defined.get(node.id) if isinstance(node, ast.Name) else None
@@ -49,7 +50,7 @@ def cut(text: str, function: str, name: str, options: tuple[tuple[str, Any], ...
                 wanted[needed.lineno] = needed
                 left.append(needed)
     lines = text.splitlines()
-    pieces = []
+    pieces: list[str] = []
     for _, statement in sorted(wanted.items()):
         piece = "\n".join(lines[_first_line(statement) - 1 : statement.end_lineno])
         if statement is kernel and options:

@@ -93,7 +93,7 @@ def test_reference_is_python_at_every_point(f: RandomStencil, seed: int, dtype: 
 
 
 def _close(got: float, want: float, dtype: str) -> bool:
-    """Equal up to a few roundings: powers are multiplied out, vector functions differ from scalar ones in the last bit."""
+    """Equal up to a few roundings: powers are multiplied out, vector functions are not scalar ones."""
     if math.isnan(got) or math.isnan(want):
         return math.isnan(got) and math.isnan(want)
     return got == want or abs(got - want) <= 1e-5 * max(1.0, abs(want)) * (1.0 if dtype == "float32" else 1e-8)
