@@ -181,6 +181,9 @@ def gather_elements(array: Array, indices: Any, check_bounds: bool, line: int) -
     parts = indices if isinstance(indices, tuple) else (indices,)
     if len(parts) != len(array._shape):
         raise InterpreterError(f"gather from {array.label} takes {len(array._shape)} indices, got {len(parts)}")
+    for part in parts:
+        if isinstance(part, Tile) and part.dtype.kind not in ("int", "uint"):
+            raise InterpreterError(f"{part!r} is no index of {array.label}; only integer tiles are")
     numbers = np.broadcast_arrays(*(np.asarray(p.a if isinstance(p, Tile) else p, np.int64) for p in parts))
     inside = np.ones(numbers[0].shape, bool)
     where = np.full(numbers[0].shape, array.first)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -12,9 +13,11 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Region
 
-from stencil_dsl.dialects import tile
+from stencil_dsl.dialects import simt, tile
 from stencil_dsl.errors import ToolchainError
 from stencil_dsl.runtime.validate import TOLERANCE
+from stencil_dsl.tilelib import TileLibrary
+from stencil_dsl.tilelib.simt import count_operations
 from stencil_dsl.transforms import analysis
 
 if TYPE_CHECKING:
@@ -58,12 +61,25 @@ def count_work(module: ModuleOp, outputs: int) -> Work:
     for op in region.walk():
         if isinstance(op, tile.MapOp):
             kinds[op.kind.data] += _elements(op.result.type)
-        elif isinstance(op, tile.LoadOp):
+        elif isinstance(op, simt.CallOp):
+            for kind, count in _called(module, op).items():
+                kinds[kind] += count
+        elif isinstance(op, tile.LoadOp | simt.GatherOp):
             loaded += _elements(op.result.type)
         elif isinstance(op, tile.StoreOp):
             stored += _elements(op.tile.type)
     cells = stored // outputs
     return Work(bool(loops), cells, {kind: n / cells for kind, n in kinds.most_common()}, loaded / cells)
+
+
+def _called(module: ModuleOp, call: simt.CallOp) -> Counter[str]:
+    """Operations of a device function, of all threads of the block together."""
+    written = next(o for o in module.ops if isinstance(o, simt.LibraryOp) and o.sym_name.data == call.library.data)
+    described = TileLibrary.from_json(json.loads(written.description.data) | {"name": call.library.data})
+    export = described.export(call.callee.data)
+    text = next(c.text for c in described.code if f"@{export.symbol}(" in c.text)
+    threads = export.invocations * export.participants
+    return Counter({kind: n * threads for kind, n in count_operations(text, export.symbol).items()})
 
 
 def _operations(region: Region) -> int:

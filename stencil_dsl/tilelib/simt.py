@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -95,6 +96,19 @@ def read_functions(text: str) -> dict[str, _Function]:
             current = None
         elif line and current is not None:
             current.lines.append(line)
+    return found
+
+
+def count_operations(text: str, symbol: str) -> Counter[str]:
+    """Floating point operations of one thread in a function, by the names of a stencil's expression."""
+    names = {"fadd": "add", "fsub": "sub", "fmul": "mul", "fdiv": "div", "select": "select"}
+    found: Counter[str] = Counter()
+    for line in read_functions(text)[symbol].lines:
+        op, _, rest = line.partition(" = ")[2].partition(" ")
+        if op in names:
+            found[names[op]] += 1
+        elif call := re.match(r"\w+ @(?:llvm\.|__nv_)(\w+?)(?:f?\(|\.f)", rest) if op == "call" else None:
+            found[{"fabs": "abs"}.get(call[1], call[1])] += 1
     return found
 
 

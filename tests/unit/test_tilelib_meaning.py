@@ -195,3 +195,24 @@ def test_a_given_meaning_stands_for_code():
         evaluate(library, "peak", [x, x])
     with pytest.raises(TileLibraryError, match="CUDA C\\+\\+ and has no meaning"):
         evaluate(TileLibrary.from_json(library.to_json()), "peak", [x, x])
+
+
+GATHER = """
+import cuda.tile as ct
+
+@ct.kernel
+def pick(u, out):
+    z = ct.arange(4, dtype=ct.int32) * 3 - {start}
+    ct.store(out, (ct.bid(0), 0), ct.reshape(ct.gather(u, (ct.bid(0), z), check_bounds={checked}), (1, 4)))
+"""
+
+
+def test_gathers_are_interpreted_and_checked():
+    u, out = np.arange(20.0).reshape(2, 10), np.zeros((2, 4))
+    arguments = [ArrayArg.of(u), ArrayArg.of(out)]
+    run(GATHER.format(start=0, checked=False), "pick", (2,), arguments)
+    assert np.array_equal(out, u[:, ::3])
+    run(GATHER.format(start=1, checked=True), "pick", (2,), arguments)
+    assert np.array_equal(out, [[0, 2, 5, 8], [0, 12, 15, 18]])
+    with pytest.raises(InterpreterError, match="unchecked gather leaves the allocation"):
+        run(GATHER.format(start=1, checked=False), "pick", (1,), arguments)

@@ -7,6 +7,7 @@ from tilelib_cases import needs_libraries
 
 from stencil_dsl import Schedule, compile, stencil
 from stencil_dsl.errors import ScheduleError
+from stencil_dsl.runtime.report import count_work
 
 
 def shuffle(lanes: int, pair: int, ndim: int = 3, warps: int = 1, **options) -> Schedule:
@@ -140,6 +141,15 @@ def test_rows_are_loaded_once():
     loop = source[source.index("for x in range") : source.rindex("'star_plane'")]
     assert loop.count("ct.load(") == 8 and loop.count("ct.gather(") == 4 * 2
     assert source.count("def ") == 2 and "embedded(" in source
+
+
+def test_report_counts_what_device_functions_do():
+    kernel = compile(heat, shape=(64, 512), schedule=shuffle(128, 2, 2, warps=4, chunk=32))
+    work = count_work(kernel.lowered.module, 1)
+    assert work.loop and work.cells == 256
+    # Each cell of a plane: two sums of neighbours, and what it adds to three outputs.
+    assert work.operations["add"] >= 4 and 4 <= work.flops <= 12
+    assert work.loads == 1 + 1  # its own element, and one for a neighbouring warp
 
 
 @needs_libraries
