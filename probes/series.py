@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from stencil_dsl.testing import KernelVariant, Prepared, Target, Variant
+from stencil_dsl.testing import FunctionVariant, KernelVariant, Prepared, Target, Variant
+from stencil_dsl.testing.tile_kernels import compare_small, small_outputs
 
 _SUMMED = ("instructions", "branches", "barriers", "spill_loads", "spill_stores", "spill_bytes", "loop_spills")
 _LARGEST = ("registers", "stack_bytes", "shared_bytes", "threads", "loop_instructions")
@@ -90,6 +91,60 @@ class Series(Variant):
             return made
 
         return bench.shared(("series", self.id, name, kernel.halo, kernel.dtype), make)
+
+
+@dataclass(frozen=True)
+class FunctionSeries(Variant):
+    """Launches of tile functions that write parts of the same outputs.
+
+    Attributes:
+        parts: the launches.
+        concurrent: each launch has a stream of its own; else they follow one another.
+    """
+
+    id: str
+    parts: tuple[FunctionVariant, ...]
+    concurrent: bool = False
+
+    def compile_facts(self, target: Target) -> dict[str, Any]:
+        return summed([part.compile_facts(target) for part in self.parts])
+
+    def validate(self, target: Target) -> dict[str, Any] | None:
+        outputs = small_outputs(self.parts[0].problem)
+        for part in self.parts:
+            part.interpret(outputs)
+        return compare_small(self.parts[0].problem, outputs)
+
+    def artefacts(self, target: Target) -> dict[str, str]:
+        texts = {}
+        for n, part in enumerate(self.parts):
+            texts |= {f"{n}-{name}": text for name, text in part.artefacts(target).items()}
+        return texts
+
+    def prepare(self, bench: Any) -> Prepared:
+        ready = [part.prepare(bench) for part in self.parts]
+
+        def one_by_one(stream: Any) -> None:
+            for part in ready:
+                part.enqueue(stream)
+
+        enqueue = one_by_one
+        if self.concurrent:
+            cuda = bench.xp.cuda
+            streams = [cuda.Stream(non_blocking=True) for _ in ready]
+
+            def side_by_side(stream: Any) -> None:
+                start = cuda.Event(disable_timing=True)
+                start.record(stream)
+                for part, own in zip(ready, streams, strict=True):
+                    own.wait_event(start)
+                    part.enqueue(own)
+                    done = cuda.Event(disable_timing=True)
+                    done.record(own)
+                    stream.wait_event(done)
+
+            enqueue = side_by_side
+        return Prepared(enqueue, ready[0].outputs, ready[0].guards)
 
 
 def summed(facts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

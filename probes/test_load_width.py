@@ -49,7 +49,7 @@ def instructions(found) -> Finding:
     wide = True
     for stencil, of in found.items():
         for name, result in of.items():
-            tma, shared = count(result, "UTMALDG", "UBLKCP"), through_shared(result)
+            tma, shared = count(result, "UTMA", "UBLKCP"), through_shared(result)
             clean[name] &= not tma and not shared
             of16 = count(result, "LDG.E.128")
             wide &= name == "row-128" or of16 > 0

@@ -55,9 +55,7 @@ def code(found) -> Finding:
     for extent, result in found.items():
         loop = fact(result, "loop_instructions")
         worst = max(worst, loop / base - 1)
-        words.append(
-            f"{extent}: {loop} instructions in the loop, {fact(result, 'branches')} branches, {waste(extent):.0%} waste"
-        )
+        words.append(f"{extent}: {loop} instructions in the loop, {waste(extent):.0%} waste")
     return Finding("holds" if worst <= 0.1 else "weaker" if worst <= 0.5 else "reversed", "; ".join(words))
 
 

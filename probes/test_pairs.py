@@ -20,7 +20,7 @@ FORMS = {
     "shifted-rows": {"tile": (1, 1, 128)},
     "shifted-rows-256": {"tile": (1, 1, 256)},
 }
-STENCILS = ("star-7", "star-25", "box-27")
+STENCILS = ("star-7", "star-13", "box-27")
 CLAIM = Claim(
     44,
     "z-pairs beat shifted loads: aligned 16-byte loads only, nothing through shared memory",
@@ -57,14 +57,10 @@ def loads(found) -> Finding:
     for stencil, of in found.items():
         narrow = count(of["pairs"], "LDG", loop=True) - count(of["pairs"], "LDG.E.128", loop=True)
         # A store of pairs or of two cells a thread is 16 bytes, and stands for two cells.
-        cells = {"pairs": 2, "shifted-rows": 1, "shifted-rows-256": 2}
-        each = {name: loads_per_store(r) / cells[name] for name, r in of.items()}
+        width = {"pairs": 2, "shifted-rows": 1, "shifted-rows-256": 2}
+        each = {name: loads_per_store(r) / width[name] for name, r in of.items()}
         shared = {name: through_shared(r) for name, r in of.items()}
         good.append(not narrow and not shared["pairs"] and each["pairs"] < each["shifted-rows"])
-        words.append(
-            f"{stencil}: "
-            + ", ".join(
-                f"{n} {each[n]:g} loads a cell, {shared[n]} LDS/STS, {fact(of[n], 'registers')} registers" for n in of
-            )
-        )
+        cells = [f"{n} {each[n]:g} loads a cell, {shared[n]} LDS/STS, {fact(of[n], 'registers')} registers" for n in of]
+        words.append(f"{stencil}: {', '.join(cells)}")
     return Finding("holds" if all(good) else "weaker" if any(good) else "reversed", "; ".join(words))

@@ -71,8 +71,8 @@ def _register_rows(coefficient: dict) -> list[str]:
     for n, (dx, dz) in enumerate(product((-1, 0, 1), (-1, 0, 1))):
         for row in range(4):
             lines.append(
-                f"    t{n}_{row} = ct.load({_view(dx, dz)}.slice(1, {row}, {row} + ny - 1), (x, y * 2, z), (1, 1, 128), "
-                "check_bounds=False, allow_tma=False)"
+                f"    t{n}_{row} = ct.load({_view(dx, dz)}.slice(1, {row}, {row} + ny - 1), (x, y * 2, z), "
+                "(1, 1, 128), check_bounds=False, allow_tma=False)"
             )
         for out, dy in product((0, 1), (-1, 0, 1)):
             sums[out].append(f"{coefficient[dx, dy, dz]} * t{n}_{1 + out + dy}")

@@ -60,9 +60,8 @@ def registers(found) -> Finding:
     for name, rows in (("rows-1", 1), ("occupancy-2", 2), ("rows-4", 4)):
         has, estimate = fact(found[name], "registers"), 2 * 2 * RADIUS * PAIR * rows + 50
         near &= abs(has - estimate) <= estimate / 5 and not fact(found[name], "loop_spills")
-        words.append(
-            f"{rows} rows: {has} registers (estimate {estimate}), {loads_per_store(found[name]):g} loads a row"
-        )
+        loads = loads_per_store(found[name])
+        words.append(f"{rows} rows: {has} registers (estimate {estimate}), {loads:g} loads a row")
     free = found["occupancy-none"]
     words.append(f"without a hint {fact(free, 'registers')} registers and {fact(free, 'threads')} threads")
     saves = loads_per_store(found["rows-4"]) < loads_per_store(found["rows-1"])

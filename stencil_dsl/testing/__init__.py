@@ -15,6 +15,7 @@ _LAZY = {
     "asks": "grouping",
     "ConstantField": "sources",
     "RandomField": "sources",
+    "RandomIntegers": "sources",
     "Prepared": "question",
     "Question": "question",
     "Target": "question",

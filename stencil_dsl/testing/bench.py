@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any
@@ -56,7 +57,8 @@ class Bench:
 def check_values(device: Device, question: Question, prepared: Prepared) -> dict[str, Any] | None:
     """Poisons the outputs with NaN, launches once and compares. None for a variant that computes nothing.
 
-    Returns ``{"ok", "max_rel_err", "how", "why"}``; the error is relative to the largest expected magnitude.
+    Returns ``{"ok", "max_rel_err", "how", "why", "bits"}``; the error is relative to the largest expected magnitude,
+    bits is a hash of the values that were compared.
     """
     if not prepared.checked or question.reference is None:
         return None
@@ -66,22 +68,32 @@ def check_values(device: Device, question: Question, prepared: Prepared) -> dict
     device.launch(prepared.enqueue)
     device.synchronize()
     problem = _unwritten_or_overwritten(device, prepared)
-    worst, where = compare(question, lambda k, lo, shape: _read(device, prepared, k, lo, shape))
+    digest = hashlib.sha256()
+    worst, where = compare(question, lambda k, lo, shape: _read(device, prepared, k, lo, shape), digest)
     if not problem and not worst <= question.tolerance:
         problem = f"relative error {worst:.3g} at {where} exceeds {question.tolerance:.3g}"
     how = "device, whole" if len(boxes(question.shape)) == 1 else f"device, {len(boxes(question.shape))} boxes"
-    return {"ok": not problem, "max_rel_err": worst, "how": how, "why": problem}
+    bits = digest.hexdigest()[:16]
+    return {"ok": not problem, "max_rel_err": worst, "how": how, "why": problem, "bits": bits}
 
 
-def compare(question: Question, read: Callable[[int, tuple[int, ...], tuple[int, ...]], Any]) -> tuple[float, str]:
-    """(largest relative error, where) of read(k, lo, shape) against the reference; NaN counts as infinite."""
+def compare(
+    question: Question, read: Callable[[int, tuple[int, ...], tuple[int, ...]], Any], digest: Any = None
+) -> tuple[float, str]:
+    """(largest relative error, where) of read(k, lo, shape) against the reference; NaN counts as infinite.
+
+    The values read go into `digest` (an object of hashlib) where one is given.
+    """
     import numpy as np
 
     assert question.reference is not None
     worst, where = 0.0, ""
     for lo, shape in boxes(question.shape):
         for k, want in enumerate(question.reference(lo, shape)):
-            got = np.asarray(read(k, lo, shape), dtype=np.float64)
+            values = np.ascontiguousarray(read(k, lo, shape))
+            if digest is not None:
+                digest.update(values.tobytes())
+            got = values.astype(np.float64)
             difference = np.abs(got - want.astype(np.float64))
             difference[~np.isfinite(difference)] = np.inf
             if got.shape != want.shape:

@@ -41,6 +41,22 @@ class RandomField:
 
 
 @dataclass(frozen=True)
+class RandomIntegers:
+    """Integers in [-bound, bound), a function of coordinates like `RandomField`."""
+
+    seed: int
+    dtype: str = "int8"
+    bound: int = 8
+
+    def __call__(self, lo: Sequence[int], shape: Sequence[int], xp: Any) -> Any:
+        values = RandomField(self.seed)(lo, shape, xp)
+        # Magnitudes are uniform in [0.1, 1): the fourth digit behind the point is uniform enough, and both machines
+        # agree on it.
+        digits = xp.floor(xp.abs(values) * 1e6).astype(xp.int64)
+        return (digits % (2 * self.bound) - self.bound).astype(self.dtype)
+
+
+@dataclass(frozen=True)
 class ConstantField:
     """The same value everywhere."""
 

@@ -15,6 +15,8 @@ from stencil_dsl.testing.question import Prepared, Question, Reference, Source, 
 from stencil_dsl.testing.variants import resource_facts
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from stencil_dsl.testing.bench import Bench
     from stencil_dsl.toolchain import ArrayParam, Entry, ScalarParam
 
@@ -208,35 +210,27 @@ class FunctionVariant(Variant):
     def validate(self, target: Target) -> dict[str, Any] | None:
         if not self.interpreted or not self.problem.check:
             return None
+        outputs = small_outputs(self.problem)
+        self.interpret(outputs)
+        return compare_small(self.problem, outputs)
+
+    def interpret(self, outputs: Sequence[np.ndarray]) -> None:
+        """Runs the kernel on the problem's small extents."""
         import numpy as np
 
         from stencil_dsl.reference.tile_interpreter import ArrayArg, run
 
         shape = self.problem.check
         call = self.call(shape)
-        outputs = [np.full(shape, np.nan, dtype=self.problem.dtype) for _ in range(self.problem.outputs)]
         args: list[Any] = []
         for arg in call.args:
-            if isinstance(arg, In):
-                array = np.ascontiguousarray(self._values(arg, shape, np))
-                args.append(ArrayArg.of(array.reshape(arg.view) if arg.view else array))
-            elif isinstance(arg, Out):
-                array = outputs[arg.k]
+            if isinstance(arg, (In, Out)):
+                known = isinstance(arg, Out)
+                array = outputs[arg.k] if known else np.ascontiguousarray(self._values(arg, shape, np))
                 args.append(ArrayArg.of(array.reshape(arg.view) if arg.view else array))
             else:
                 args.append(np.dtype(arg.dtype).type(arg.value) if isinstance(arg, Scalar) else arg)
         run(self.source, self.function, call.grid, args)
-        worst, why = 0.0, ""
-        for k, want in enumerate(self.problem.reference((0,) * len(shape), shape)):
-            difference = np.abs(outputs[k].astype(np.float64) - np.asarray(want, dtype=np.float64))
-            missing = int(np.isnan(outputs[k]).sum())
-            if missing and not why:
-                why = f"output {k}: {missing} of {outputs[k].size} values are NaN (not written?)"
-            difference[~np.isfinite(difference)] = np.inf
-            worst = max(worst, float(difference.max() / max(float(np.abs(want).max()), np.finfo(np.float64).tiny)))
-        if not why and not worst <= self.problem.tolerance:
-            why = f"relative error {worst:.3g} exceeds {self.problem.tolerance:.3g}"
-        return {"ok": not why, "max_rel_err": worst, "how": f"interpreter, {'x'.join(map(str, shape))}", "why": why}
 
     def _values(self, arg: In, shape: tuple[int, ...], xp: Any) -> Any:
         extents = arg.shape or shape
@@ -274,6 +268,31 @@ class FunctionVariant(Variant):
         key = ("function input", arg.name, arg.lo, extents)
         array = bench.shared(key, lambda: bench.xp.ascontiguousarray(self._values(arg, self.problem.shape, bench.xp)))
         return array.reshape(arg.view) if arg.view else array
+
+
+def small_outputs(problem: Problem) -> list[np.ndarray]:
+    """Outputs of the problem's small extents, nothing written yet."""
+    import numpy as np
+
+    return [np.full(problem.check, np.nan, dtype=problem.dtype) for _ in range(problem.outputs)]
+
+
+def compare_small(problem: Problem, outputs: Sequence[np.ndarray]) -> dict[str, Any]:
+    """Outcome of `Variant.validate` for outputs of the problem's small extents."""
+    import numpy as np
+
+    shape = problem.check
+    worst, why = 0.0, ""
+    for k, want in enumerate(problem.reference((0,) * len(shape), shape)):
+        missing = int(np.isnan(outputs[k]).sum())
+        if missing and not why:
+            why = f"output {k}: {missing} of {outputs[k].size} values are NaN (not written?)"
+        difference = np.abs(outputs[k].astype(np.float64) - np.asarray(want, dtype=np.float64))
+        difference[~np.isfinite(difference)] = np.inf
+        worst = max(worst, float(difference.max() / max(float(np.abs(want).max()), np.finfo(np.float64).tiny)))
+    if not why and not worst <= problem.tolerance:
+        why = f"relative error {worst:.3g} exceeds {problem.tolerance:.3g}"
+    return {"ok": not why, "max_rel_err": worst, "how": f"interpreter, {'x'.join(map(str, shape))}", "why": why}
 
 
 def _guarded(bench: Bench, k: int) -> tuple[Any, Any]:

@@ -1,0 +1,90 @@
+"""A rotating queue of computed tiles.
+
+Claim 43: tileiras 13.3 to 13.5 at -O1 to -O3 compute wrong values from the third trip on for tiles that are computed,
+carried through a loop and rotated (q0 = q1; q1 = d); -O0 is right, and so is a queue of raw loads. The Tile IR is
+right. Source: ours, H200.
+LAST
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from probes.judging import Untestable, fact, judged
+from stencil_dsl.testing import (
+    Call,
+    Claim,
+    Finding,
+    FunctionVariant,
+    In,
+    Out,
+    Problem,
+    Question,
+    RandomField,
+    asks,
+    kernel_text,
+)
+
+FILE = Path(__file__).parent / "kernels/marching.py"
+LEVELS = (0, 1, 2, 3)
+VARIANTS = {f"computed-O{n}": ("computed_queue", n) for n in LEVELS} | {"raw-O3": ("raw_queue", 3)}
+PLANES = 64
+CLAIM = Claim(
+    43,
+    "a rotating queue of computed tiles is miscompiled at -O1 and above, and right at -O0; one of raw loads is right",
+    "ours: 13.3.36, 13.4.92 and 13.5.37 on an H200",
+)
+
+
+def weighted(lo, shape):
+    import numpy as np
+
+    u = np.maximum(RandomField(0)(lo, (shape[0] + 2, shape[1]), np), 0.0)
+    return [u[:-2] + 2 * u[1:-1] + 4 * u[2:]]
+
+
+def queues() -> Question:
+    """max(u, 0) of three planes, from a queue, by optimisation level."""
+    of = Problem((1024, 4096), {"u": RandomField(0)}, weighted, (PLANES, 256), bytes=64 << 20)
+
+    def call(shape):
+        u = In("u", (0, 0), (shape[0] + 2, shape[1]))
+        return Call((shape[1] // 128, shape[0] // PLANES), (u, Out(), PLANES))
+
+    return of.ask(
+        "rotating-queue",
+        [
+            FunctionVariant(name, of, kernel_text(FILE, kernel), kernel, call, opt_level=level)
+            for name, (kernel, level) in VARIANTS.items()
+        ],
+        "raw-O3",
+    )
+
+
+@pytest.mark.parametrize("variant", [*VARIANTS])
+@asks(queues)
+def test_queue(variant, result):
+    """Wrong values on a device are this probe's finding, not a failure; in the interpreter the source is right."""
+    if result.failure or result.values is None or "device" not in result.values["how"] or "raw" in variant:
+        result.check()
+
+
+def test_claim(answers, claim):
+    claim(CLAIM, judged(right_or_wrong, answers(queues)))
+
+
+def right_or_wrong(found) -> Finding:
+    """Needs a device. Holds when -O0 and the raw queue are right and the others wrong; reversed when all are right."""
+    values = {name: r.values for name, r in found.items()}
+    if any(v is None for v in values.values()):
+        raise Untestable("values were not checked")
+    sizes = ", ".join(f"{name} {fact(r, 'instructions')}" for name, r in found.items())
+    if not all("device" in v["how"] for v in values.values()):
+        return Finding("cannot be tested here", f"wrong values show on a device only; instructions: {sizes}")
+    wrong = [name for name, v in values.items() if not v["ok"]]
+    words = f"wrong: {', '.join(wrong) or 'none'}"
+    if not wrong:
+        return Finding("reversed", words)
+    return Finding("holds" if wrong == ["computed-O1", "computed-O2", "computed-O3"] else "weaker", words)
