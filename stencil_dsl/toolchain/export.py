@@ -87,7 +87,7 @@ def compile_source(
         versions=toolkit.versions.as_dict(),
     )
     if libraries:
-        _check_calls(function, libraries)
+        _check_calls(function, symbol, libraries)
     cubin, notes = assemble(
         bytecode,
         arch=arch,
@@ -151,10 +151,12 @@ def _prepare_calls(toolkit: Toolkit) -> None:
         raise ToolchainError(str(error)) from error
 
 
-def _check_calls(function: str, libraries: Sequence[TileLibrary]) -> None:
+def _check_calls(function: str, symbol: str, libraries: Sequence[TileLibrary]) -> None:
     """tileiras would only say that a symbol is unknown. Raises ToolchainError."""
     from stencil_dsl.tilelib import adapter
 
+    if any(export.name == symbol for library in libraries for export in library.exports):
+        raise ToolchainError(f"kernel {symbol!r} has the name of an export that is linked to it; rename one of them")
     given = {library.digest for library in libraries}
     for path, digest in adapter.called_libraries():
         if digest not in given:

@@ -147,6 +147,21 @@ def test_a_library_that_is_not_passed():
         compiled(examples_kernel(library, True), (other,))
 
 
+def test_kernel_and_export_of_one_name():
+    library = examples()
+    source = examples_kernel(library, True).replace("def examples(", "def relu(")
+    with pytest.raises(ToolchainError, match="kernel 'relu' has the name of an export"):
+        compile_source(
+            source,
+            "relu",
+            EXAMPLES_PARAMS,
+            symbol="relu",
+            arch="sm_90",
+            toolkit=toolchain.find(),
+            libraries=(library,),
+        )
+
+
 def test_libnvvm_refuses_with_its_words():
     text = "define void @bad_impl(double %x, ptr %out) {\nstore double %y, ptr %out\nret void\n}\n"
     library = make_library("bad", tile_export(lambda x: None, name="bad", tile_shape=32, nvvm=text))

@@ -8,7 +8,10 @@ import pytest
 
 from stencil_dsl import toolchain
 from stencil_dsl.errors import ToolchainError
-from stencil_dsl.tilelib import TileLibrary, make_library, tile_export
+from stencil_dsl.tilelib import Code, Export, Layout, Parameter, TileLibrary, make_library, tile_export
+from stencil_dsl.tilelib.exports import Access, Sync
+from stencil_dsl.tilelib.layouts import warpwise
+from stencil_dsl.tilelib.nvvm import FunctionBuilder
 
 
 def _why_not() -> str:
@@ -87,3 +90,112 @@ def examples(u, out):
 
 
 EXAMPLES_PARAMS = (toolchain.ArrayParam("float32", (1024,), (1,)),) * 2
+
+
+def twice_library(size: int, fragmap: Layout, dtype: str, sync: Sync = "warp") -> TileLibrary:
+    """One export, `twice`, whose threads are handed a tile as `fragmap` says."""
+    kinds: tuple[tuple[str, Access], ...] = (("x", "in"), ("out", "out"))
+    parameters = tuple(Parameter(name, dtype, access, (size,), fragmap) for name, access in kinds)
+    export = Export("twice", "twice_impl", parameters, sync).check()
+    builder = FunctionBuilder(export)
+    for element in range(parameters[0].footprint):
+        value = builder.read(0, element)
+        builder.write(1, element, builder.op("add", value, value))
+    return TileLibrary("twice", (export,), (Code("nvvm", builder.text()),))
+
+
+def twice_kernel(library: TileLibrary, warps: int, calls: int = 1, pure: bool = True) -> str:
+    """A kernel that loads a tile, calls `twice` on it as often as asked, and stores it."""
+    p = library.exports[0].parameters[0]
+    return f'''
+import cuda.tile as ct
+from stencil_dsl.tilelib.preview import Tilelib, foreign_call
+
+LIBRARY = Tilelib("twice.tilelib", "{library.digest}")
+
+
+@ct.kernel(num_worker_warps={warps})
+def calls_twice(u, out):
+    b = ct.bid(0)
+    x = ct.load(u, (b,), {p.shape}, check_bounds=False, allow_tma=False)
+    slot = ct.zeros({p.shape}, ct.{p.dtype})
+    for i in range({calls}):
+        (x,) = foreign_call((LIBRARY,), "twice", (), (x, slot), ((ct.{p.dtype}, {p.shape}),), pure={pure})
+    ct.store(out, (b,), x, check_bounds=False, allow_tma=False)
+'''
+
+
+def line_library(weights: dict[int, float], size: int, footprint: int) -> TileLibrary:
+    """One export, `line`: sum of weights[d] * x[z + d] along a row, neighbours by shuffle.
+
+    Parameters: the row, `footprint` tiles of one element a lane with what warps miss of their neighbours (the first
+    lanes hold what follows the warp, the last ones what comes before it), and the result.
+    """
+    row, lane = warpwise(size, footprint), warpwise(size // footprint)
+    near = [Parameter(f"near{e}", "float64", "in", (size // footprint,), lane) for e in range(footprint)]
+    rows = [Parameter(n, "float64", a, (size,), row) for n, a in (("x", "in"), ("out", "out"))]  # type: ignore[arg-type]
+    export = Export("line", "line_impl", (rows[0], *near, rows[1]), "warp").check()
+    b = FunctionBuilder(export)
+    x = [b.read(0, e) for e in range(footprint)]
+    for e in range(footprint):
+        total = None
+        for distance, weight in weights.items():
+            lanes, part = divmod(e + distance, footprint)
+            value = x[part]
+            if lanes:
+                outside = b.lane_is("slt", lanes) if lanes > 0 else b.lane_is("sge", 32 + lanes)
+                value = b.shuffle(b.op("select", outside, b.read(1 + part), value), b.lane_plus(lanes))
+            term = b.op("mul", b.constant(weight, "double"), value)
+            total = term if total is None else b.op("add", total, term)
+        b.write(len(near) + 1, e, total)
+    return TileLibrary("line", (export,), (Code("nvvm", b.text()),))
+
+
+def line_kernel(library: TileLibrary, origin: int, reach: int) -> str:
+    """A 1-D kernel that calls `line`; its input has `origin` cells before the interior."""
+    row, *near, _ = library.exports[0].parameters
+    size, lanes, footprint = row.shape[0], near[0].shape[0], row.footprint
+    gathers = "".join(
+        f"    near{e} = ct.gather(u, (first + ct.arange({lanes}, dtype=ct.int32) * {footprint} + side + {e},),"
+        " check_bounds=False)\n"
+        for e in range(footprint)
+    )
+    tiles = ", ".join(f"near{e}" for e in range(footprint))
+    chunk = 32 * footprint
+    return f'''
+import cuda.tile as ct
+from stencil_dsl.tilelib.preview import Tilelib, foreign_call
+
+LIBRARY = Tilelib("line.tilelib", "{library.digest}")
+
+
+@ct.kernel
+def line_sum(u, out):
+    b = ct.bid(0)
+    x = ct.load(u.slice(0, {origin}, u.shape[0] - {origin}), (b,), ({size},), check_bounds=False, allow_tma=False)
+    lane = ct.arange({lanes}, dtype=ct.int32) & 31
+    side = ct.where(lane < {reach}, {chunk}, ct.where(lane >= {32 - reach}, -{chunk}, 0))
+    first = b * {size} + {origin}
+{gathers}    slot = ct.zeros(({size},), ct.float64)
+    (y,) = foreign_call((LIBRARY,), "line", (), (x, {tiles}, slot), ((ct.float64, ({size},)),), pure=True)
+    ct.store(out, (b,), y, check_bounds=False, allow_tma=False)
+'''
+
+
+def shifted_line_kernel(weights: dict[int, float], size: int, origin: int) -> str:
+    """The same sum with one shifted load a neighbour."""
+    loads = "".join(
+        f"    x{n} = ct.load(u.slice(0, {origin + d}, u.shape[0] - {origin} + {d}), (b,), ({size},),"
+        " check_bounds=False, allow_tma=False)\n"
+        for n, d in enumerate(weights)
+    )
+    total = " + ".join(f"{w!r} * x{n}" for n, w in enumerate(weights.values()))
+    return f"""
+import cuda.tile as ct
+
+
+@ct.kernel
+def line_sum(u, out):
+    b = ct.bid(0)
+{loads}    ct.store(out, (b,), {total}, check_bounds=False, allow_tma=False)
+"""
