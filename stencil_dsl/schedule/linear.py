@@ -6,6 +6,7 @@ number, or a number times an expression of run-time scalars.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -34,16 +35,46 @@ class Linearizer:
         self.graph = graph
 
     def terms(self, node: Node) -> list[tuple[Coefficient, Node | None]]:
-        """The terms of a node; the atom None stands for 1. Equal atoms are merged where their scalars agree."""
+        """The terms of a node; the atom None stands for 1. Equal atoms are merged where their scalars agree.
+
+        A part that is shared is taken apart once, after all that it is a part of: operands are older than what is made
+        of them.
+        """
         merged: dict[tuple[int, int], tuple[float, Node | None, Node | None]] = {}
-        stack: list[tuple[Node, Coefficient]] = [(node, Coefficient(1.0))]
+        pending = {(node.id, -1): (node, Coefficient(1.0))}
+        heap = [(-node.id, -1)]
+        while heap:
+            negative, scalar = heapq.heappop(heap)
+            below: list[tuple[Node, Coefficient]] = []
+            for c, part in self._split(*pending.pop((-negative, scalar)), below):
+                key = (-1 if part is None else part.id, c.key[1])
+                number = merged[key][0] + c.number if key in merged else c.number
+                merged[key] = (number, c.scalar, part)
+            for child, c in reversed(below):
+                place = (child.id, c.key[1])
+                if place in pending:
+                    c = Coefficient(pending[place][1].number + c.number, c.scalar)
+                else:
+                    heapq.heappush(heap, (-child.id, c.key[1]))
+                pending[place] = (child, c)
+        rank = self._first_seen(node)
+        terms = [(Coefficient(n, s), atom) for n, s, atom in merged.values() if n != 0.0]
+        return sorted(terms, key=lambda t: len(rank) if t[1] is None else rank[t[1].id])
+
+    def _first_seen(self, node: Node) -> dict[int, int]:
+        """Atoms in the order of the source, so that emitted sums read like it."""
+        rank: dict[int, int] = {}
+        seen: set[int] = set()
+        stack = [(node, Coefficient(1.0))]
         while stack:
             current, factor = stack.pop()
-            for coefficient, part in self._split(current, factor, stack):
-                key = (-1 if part is None else part.id, coefficient.key[1])
-                number = merged[key][0] + coefficient.number if key in merged else coefficient.number
-                merged[key] = (number, coefficient.scalar, part)
-        return [(Coefficient(n, s), atom) for n, s, atom in merged.values() if n != 0.0]
+            if current.id in seen:
+                continue
+            seen.add(current.id)
+            for _, part in self._split(current, factor, stack):
+                if part is not None:
+                    rank.setdefault(part.id, len(rank))
+        return rank
 
     def _split(
         self, node: Node, factor: Coefficient, stack: list[tuple[Node, Coefficient]]

@@ -7,8 +7,9 @@ else is a *final* expression over sums and direct accesses, evaluated once per o
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from stencil_dsl.schedule.expr import Graph, Node
 from stencil_dsl.schedule.linear import Coefficient, Linearizer
@@ -66,13 +67,37 @@ class Plan:
     def late_nodes(self) -> list[Node]:
         """The nodes that finals evaluate in place."""
         found: list[Node] = []
+        seen: set[int] = set()
         stack = list(self.finals)
         while stack:
             final = stack.pop()
+            if id(final) in seen:
+                continue
+            seen.add(id(final))
             stack.extend(final.args)
             if final.node is not None and not final.node.uniform:
                 found.append(final.node)
         return found
+
+
+def fold(root: Final, value: Callable[[Final, list[Any]], Any]) -> Any:
+    """Evaluate a final expression from its leaves up, each part once: it may be deep, and share parts.
+
+    Args:
+        value: gives the value of a part from those of its arguments.
+    """
+    known: dict[int, Any] = {}
+    stack = [root]
+    while stack:
+        final = stack[-1]
+        missing = [a for a in final.args if id(a) not in known]
+        if missing:
+            stack.extend(reversed(missing))
+            continue
+        stack.pop()
+        if id(final) not in known:
+            known[id(final)] = value(final, [known[id(a)] for a in final.args])
+    return known[id(root)]
 
 
 def make_plan(graph: Graph, fast: bool) -> Plan:
@@ -89,29 +114,51 @@ class _Planner:
         self.plan, self.graph = plan, plan.graph
         self.linear = Linearizer(plan.graph)
         self.known: dict[int, Final] = {}
+        self.terms: dict[int, list[tuple[Coefficient, Node | None]] | None] = {}
+        self.scattered: dict[int, list[Final]] = {}
         self.sum_index: dict[Sum, int] = {}
 
-    def final(self, node: Node) -> Final:
-        if node.id not in self.known:
-            self.known[node.id] = self._final(node)
-        return self.known[node.id]
+    def final(self, root: Node) -> Final:
+        """The final expression of a node; what it is made of comes first, however deep it is."""
+        stack = [root]
+        while stack:
+            node = stack[-1]
+            missing = [a for a in self._parts(node) if a.id not in self.known]
+            if missing:
+                stack.extend(reversed(missing))
+                continue
+            stack.pop()
+            if node.id not in self.known:
+                self.known[node.id] = self._final(node)
+        return self.known[root.id]
+
+    def _terms(self, node: Node) -> list[tuple[Coefficient, Node | None]] | None:
+        """The terms of a sum; None for a node that is not one. Scattered sums are numbered as they are met."""
+        if node.uniform or node.op == "access":
+            return None
+        if node.id not in self.terms:
+            terms = self.linear.terms(node)
+            self.terms[node.id] = None if len(terms) == 1 and terms[0][1] is node else terms
+            local = [(c, a) for c, a in self.terms[node.id] or [] if a is not None and len(a.planes) == 1]
+            self.scattered[node.id] = [self._scatter(local)] if local else []
+        return self.terms[node.id]
+
+    def _parts(self, node: Node) -> list[Node]:
+        """The nodes whose finals a node's own final is made of."""
+        if node.uniform or node.op == "access":
+            return []
+        terms = self._terms(node)
+        return list(node.args) if terms is None else [a for _, a in terms if a is not None and len(a.planes) > 1]
 
     def _final(self, node: Node) -> Final:
         if node.uniform or node.op == "access":
             return Final("node", node=node)
-        terms = self.linear.terms(node)
-        if len(terms) == 1 and terms[0][1] is node:
-            return Final(node.op, tuple(self.final(a) for a in node.args))
-        return self._sum(terms)
-
-    def _sum(self, terms: list[tuple[Coefficient, Node | None]]) -> Final:
-        local = [(c, a) for c, a in terms if a is not None and len(a.planes) == 1]
-        mixed = [(c, a) for c, a in terms if a is not None and len(a.planes) > 1]
-        parts: list[Final] = []
-        if local:
-            parts.append(self._scatter(local))
+        terms = self._terms(node)
+        if terms is None:
+            return Final(node.op, tuple(self.known[a.id] for a in node.args))
         # A reader of the same plane first, then what had to wait for others.
-        parts += [self._scaled(c, self.final(a)) for c, a in mixed]
+        parts = list(self.scattered[node.id])
+        parts += [self._scaled(c, self.known[a.id]) for c, a in terms if a is not None and len(a.planes) > 1]
         parts += [Final("node", node=self._uniform(c)) for c, a in terms if a is None]
         if not parts:
             # Every term cancelled.

@@ -11,7 +11,7 @@ from xdsl.ir import SSAValue
 from stencil_dsl.dialects import simt, tile
 from stencil_dsl.schedule.builder import TileBuilder, Value
 from stencil_dsl.schedule.expr import Node
-from stencil_dsl.schedule.plan import Final, Plan
+from stencil_dsl.schedule.plan import Final, Plan, fold
 from stencil_dsl.schedule.problem import Problem
 from stencil_dsl.schedule.schedule import Schedule
 from stencil_dsl.schedule.shuffle_function import DeviceFunction, Shapes
@@ -127,16 +127,20 @@ class ShuffleBody:
         near = self.f.lane(self.halo(node.field, x, plane, row, part), "near")
         return self.f.neighbour(own, near, lanes)
 
-    def final(self, final: Final, x: SSAValue, t: int, j: int, lane: int) -> Value:
-        if final.kind == "sum":
-            return self.sums.done[final.index, j, lane]
-        if final.kind == "node":
-            assert final.node is not None
-            place = (x, t, j, lane)
-            return self.b.expression(final.node, lambda n: self.value(n, x, t, j, lane), self.scalars, place)
-        args = [self.final(a, x, t, j, lane) for a in final.args]
-        kind = {"min": "minnum", "max": "maxnum"}.get(final.kind, final.kind) if self.b.fast else final.kind
-        return self.b.map(kind, *args)
+    def final(self, root: Final, x: SSAValue, t: int, j: int, lane: int) -> Value:
+        """The value of an output for a row and lane of plane x + t, once its sums are complete."""
+
+        def value(final: Final, args: list[Value]) -> Value:
+            if final.kind == "sum":
+                return self.sums.done[final.index, j, lane]
+            if final.kind == "node":
+                assert final.node is not None
+                place = (x, t, j, lane)
+                return self.b.expression(final.node, lambda n: self.value(n, x, t, j, lane), self.scalars, place)
+            kind = {"min": "minnum", "max": "maxnum"}.get(final.kind, final.kind) if self.b.fast else final.kind
+            return self.b.map(kind, *args)
+
+        return fold(root, value)
 
     # -- calls
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from stencil_dsl.schedule.ahead import Ahead
 from stencil_dsl.schedule.builder import Numbering, Value
 from stencil_dsl.schedule.expr import Node, accesses
-from stencil_dsl.schedule.plan import Final, Plan
+from stencil_dsl.schedule.plan import Final, Plan, fold
 from stencil_dsl.schedule.problem import Problem
 from stencil_dsl.schedule.scatter import Scatter
 from stencil_dsl.schedule.schedule import Schedule
@@ -186,20 +186,23 @@ class Body:
 
     # -- trips
 
-    def final(self, final: Final, x: Value, t: int, j: int, lane: int, queue: Queue) -> Value:
-        if final.kind == "sum":
-            return self.scatter.done[final.index, j, lane]
-        if final.kind == "node":
-            assert final.node is not None
-            return self.b.expression(
-                final.node,
-                lambda n: self.value(n, x, t, j, lane, queue),
-                self.scalars,
-                (x, t, j, lane),
-            )
-        args = [self.final(a, x, t, j, lane, queue) for a in final.args]
-        kind = {"min": "minnum", "max": "maxnum"}.get(final.kind, final.kind)
-        return self.b.map(kind, *args)
+    def final(self, root: Final, x: Value, t: int, j: int, lane: int, queue: Queue) -> Value:
+        """The value of an output for a row and lane of plane x + t, once its sums are complete."""
+
+        def value(final: Final, args: list[Value]) -> Value:
+            if final.kind == "sum":
+                return self.scatter.done[final.index, j, lane]
+            if final.kind == "node":
+                assert final.node is not None
+                return self.b.expression(
+                    final.node,
+                    lambda n: self.value(n, x, t, j, lane, queue),
+                    self.scalars,
+                    (x, t, j, lane),
+                )
+            return self.b.map({"min": "minnum", "max": "maxnum"}.get(final.kind, final.kind), *args)
+
+        return fold(root, value)
 
     def trip(self, x: Value, t: int, queue: Queue, remaining: int | None) -> None:
         """Take one plane of every sum and complete the outputs of plane x + t."""
