@@ -17,8 +17,12 @@ from stencil_dsl.runtime.validate import TOLERANCE
 from stencil_dsl.schedule.candidates import candidates
 from stencil_dsl.schedule.model import Prediction, predict
 from stencil_dsl.schedule.schedule import Schedule
+from stencil_dsl.schedule.shuffle_candidates import shuffle_candidates
 from stencil_dsl.schedule.target import Target, target_for
 from stencil_dsl.toolchain import BuildRequest, Entry, KernelCache, Toolkit, build_many
+from stencil_dsl.toolchain.builder import usable_toolkit
+from stencil_dsl.toolchain.cutile_adapter import available as cutile_available
+from stencil_dsl.toolchain.libraries import check_toolkit
 
 Mode = Literal["model", "compile", "measure"]
 
@@ -59,6 +63,30 @@ def rank(definition: Definition, form: Form, order: str, target: Target) -> list
     if not found:
         raise ScheduleError(f"no schedule is legal for {definition.name} on {form.shape}")
     return sorted(found, key=lambda c: c.prediction.seconds)
+
+
+def with_libraries(
+    definition: Definition, form: Form, order: str, target: Target, toolkit: Toolkit | str | None
+) -> list[Candidate]:
+    """Candidates that call a tile library; none where a toolkit is at hand that cannot link one.
+
+    Without any toolkit they are looked for in the cache like all others.
+    """
+    assert form.shape is not None
+    try:
+        check_toolkit(usable_toolkit(toolkit))
+    except ToolchainError:
+        if cutile_available():
+            return []
+    problem = problem_of(definition, form)
+    found = []
+    for schedule in shuffle_candidates(definition.graph, definition.dtype, form.shape, order):
+        try:
+            Specialization(definition, form, schedule)
+            found.append(Candidate(schedule, predict(problem, schedule, target)))
+        except ScheduleError:
+            continue
+    return found
 
 
 def compile_best(
@@ -132,6 +160,10 @@ def choose(
         return ranked[0].schedule
     note = _printer() if progress else _silent
     number = COMPILED if mode == "compile" else MEASURED
+    if mode == "measure":
+        # Nothing predicts these; they win only where they are timed to.
+        extra = with_libraries(definition, form, order, target, toolkit)
+        ranked, number = ranked[:number] + extra, number + len(extra)
     kept = compile_best(definition, form, ranked, number, arch, toolkit, cache, note)
     if mode == "compile":
         return kept[0].schedule

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from tilelib_cases import needs_libraries
 
-from stencil_dsl import Schedule, compile, stencil
+from stencil_dsl import Schedule, compile, stencil, toolchain
 from stencil_dsl.errors import ScheduleError
 from stencil_dsl.runtime.report import count_work
+from stencil_dsl.runtime.select import with_libraries
+from stencil_dsl.schedule.shuffle_candidates import shuffle_candidates
+from stencil_dsl.schedule.target import target_for
 
 
 def shuffle(lanes: int, pair: int, ndim: int = 3, warps: int = 1, **options) -> Schedule:
@@ -150,6 +155,26 @@ def test_report_counts_what_device_functions_do():
     # Each cell of a plane: two sums of neighbours, and what it adds to three outputs.
     assert work.operations["add"] >= 4 and 4 <= work.flops <= 12
     assert work.loads == 1 + 1  # its own element, and one for a neighbouring warp
+
+
+@pytest.mark.parametrize(("f", "dtype", "count"), [(star, "float64", 6), (heat, "float32", 4), (far, "float64", 4)])
+def test_candidates_are_legal(f, dtype, count):
+    shape = (512, 512, 1024)[-f.ndim :]
+    found = list(shuffle_candidates(compile(f, shape=shape, dtype=dtype).definition.graph, dtype, shape))
+    assert len(found) == len(set(found)) == count
+    for schedule in found:
+        compile(f, shape=shape, dtype=dtype, schedule=schedule)
+
+
+@needs_libraries
+def test_selection_times_them_where_libraries_can_be_linked(monkeypatch):
+    kernel = compile(heat, shape=(64, 512), schedule=shuffle(128, 2, 2, warps=4))
+    (form,) = [form for form, _ in kernel._forms]
+    arguments = (kernel.definition, form, "fast", target_for("sm_90"))
+    assert {c.schedule.kind for c in with_libraries(*arguments, None)} == {"shuffle"}
+    kit = toolchain.find()
+    old = dataclasses.replace(kit, versions=dataclasses.replace(kit.versions, tileiras="13.4.92"))
+    assert with_libraries(*arguments, old) == []
 
 
 @needs_libraries
