@@ -90,6 +90,7 @@ class Scatter:
             i
             for i, s in enumerate(self.body.plan.sums)
             if s.hi == farthest >= LOOP_FROM
+            and s.open_outputs
             and self.body.schedule.head_loop
             and self.body.g.nx // self.body.g.chunks >= farthest
         ]
