@@ -45,7 +45,7 @@ def explain(kernel: Kernel, count: int) -> str:
         cells: list[object] = [f"{p.seconds * 1e3:.3f}", p.bound]
         cells += [f"{t * 1e3:.3f}" for t in p.times.values()]
         cells += [f"{p.loads:.2f}", f"{p.arithmetic:.2f}", f"{p.registers}{'!' if p.spills else ''}"]
-        cells += [p.resident, f"{p.waves:.1f}", f"{p.waste:.2f}"]
+        cells += [p.resident, f"{p.batches:.1f}", f"{p.waves:.1f}", f"{p.waste:.2f}"]
         mark = " *" if c.schedule == kernel.schedule else ""
         lines.append("  ".join(f"{v!s:>10}" for v in cells) + f"  {c.schedule}{mark}")
     lines.append("times in ms for each resource alone; ! more registers than the occupancy leaves; * in use")

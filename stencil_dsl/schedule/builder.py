@@ -200,11 +200,20 @@ class TileBuilder(Numbering):
     Args:
         block: body of the kernel.
         element: element type of all tiles.
+        loads_first: a loop's loads stand before its arithmetic, in the order of their first use.
     """
 
-    def __init__(self, block: Block, element: AnyFloat, shape: Sequence[int], fast: bool = False) -> None:
+    def __init__(
+        self,
+        block: Block,
+        element: AnyFloat,
+        shape: Sequence[int],
+        fast: bool = False,
+        loads_first: bool = False,
+    ) -> None:
         super().__init__(block.args, shape, fast)
         self.blocks = [block]
+        self.loads_first = loads_first
         self.element = element
         self.type = tile.TileType(shape, element)
 
@@ -260,6 +269,8 @@ class TileBuilder(Numbering):
         self.known.append({})
         yield block.args[0], list(block.args[1:]), ends, results
         block.add_op(scf.YieldOp(*ends))
+        if self.loads_first:
+            _hoist_loads(block)
         self.blocks.pop()
         self.known.pop()
         op = scf.ForOp(low, high, step_value, list(carried), Region(block))
@@ -267,3 +278,11 @@ class TileBuilder(Numbering):
         for result, start in zip(op.results, carried, strict=True):
             result.name_hint = start.name_hint
         results.extend(op.results)
+
+
+def _hoist_loads(block: Block) -> None:
+    early = [op for op in block.ops if isinstance(op, tile.LoadOp | arith.ConstantOp)]
+    first = next(op for op in block.ops if op not in early)
+    for op in early:
+        op.detach()
+        block.insert_op_before(op, first)

@@ -32,15 +32,18 @@ def streaming_candidates(graph: Graph, dtype: str, shape: tuple[int, ...] | None
         return
     pair = PAIR_BYTES // ITEMSIZE[dtype]
     tiles = ROW_TILES if graph.ndim == 3 else ((1, 128), (1, 256), (1, 64))
-    rows = (1, 2, 4) if graph.ndim == 3 else (1,)
+    rows = (2, 1, 3, 4) if graph.ndim == 3 else (1,)
     mixed = any(len(n.planes) > 1 and n.op not in ("add", "sub", "neg") for n in graph.outputs)
     carries = ("reload", "queue") if mixed or order == "source" else ("reload",)
     for width, tile, row, chunk, occupancy, unroll, carry in product(
-        (pair, 1), tiles, rows, (64, 32, 128), (4, 3, 2, None), (1, 2), carries
+        (pair, 1), tiles, rows, (32, 64), (4, 3, 5, 2, 6, 8), (1, 2), carries
     ):
         shape_tile = (1, *tile) if graph.ndim == 3 else (1, tile[1])
         warps = max(4, shape_tile[-1] // 32) if graph.ndim == 2 else 4
-        if warps > 4 and occupancy not in (None, 2):
+        if warps > 4 and occupancy > 4:
+            continue
+        # Two planes a trip double what is in registers; with more rows or fewer blocks it never won.
+        if graph.ndim == 3 and unroll == 2 and (row > 2 or occupancy != 4):
             continue
         if shape is not None and (chunk > 2 * shape[0] or row * (tile[0] if graph.ndim == 3 else 1) > 2 * shape[-2]):
             continue

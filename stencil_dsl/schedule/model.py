@@ -1,14 +1,14 @@
 """Predicts what a schedule costs before anything is compiled, and ranks schedules by it.
 
-The time of a sweep is bound by the busiest of five resources, and stretched by what keeps it from being busy: memory
-latency that too few bytes in flight leave uncovered, blocks that do not fill the last wave, tiles that overhang.
+The time of a sweep is that of its busiest resource: device memory, L2, L1, the schedulers, or the latency of a trip
+of the loop, of which as many run at a time as registers allow. Registers also decide in how many rounds a trip loads.
 All inputs are counted on the lowered kernel, so the model knows nothing of particular stencils.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from math import ceil, prod
+from math import prod
 
 from stencil_dsl.schedule import shifted, streaming
 from stencil_dsl.schedule.counting import Counts
@@ -17,21 +17,33 @@ from stencil_dsl.schedule.problem import Problem
 from stencil_dsl.schedule.schedule import Schedule
 from stencil_dsl.schedule.target import Target
 
-BASE_REGISTERS = 34
-"""Addresses, indices and constants."""
+BASE_REGISTERS = 17
+"""Addresses, indices and constants. This and what follows: fitted to timings on an H200, see docs/decisions.md."""
 
 MAX_REGISTERS = 255
-IN_FLIGHT = 4
-"""Loaded values per compute tile that are held at a time."""
+START_CLOCKS = 1030
+"""Of a trip of the loop that no warp can shorten: the first load's way and the trip's own bookkeeping."""
 
-SQUEEZE = 1.15
-"""What the compiler can save on the estimate before it spills."""
+BATCH_CLOCKS = 1150
+"""For each batch of loads that registers allow to be under way together."""
 
-LATENCY_CLOCKS = 800
-"""From a load's issue to its data, out of device memory under load."""
+LOAD_CLOCKS = 7.3
+"""Of a scheduler for a warp's load of one wide element each."""
 
-OVERLAP = 0.2
-"""Share of the other resources' time that the busiest does not hide."""
+LOAD_SHARE = 1.9
+"""Registers that the compiler gives to loads for each that holds an accumulator, beside a fixed number."""
+
+SHARPNESS = 8.0
+"""How much the busiest resource hides the others: they combine as a p-norm."""
+
+SPILL_COST = 2.0
+"""Relative cost of lacking as many registers as there are."""
+
+WRITES = 2.1
+"""What a written line costs the L2, in read ones."""
+
+NARROW_COST = 1.08
+"""Of tiles that load single elements where pairs are possible."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +56,7 @@ class Prediction:
         times: seconds that each resource would take alone.
         loads: elements loaded per cell; arithmetic: floating point instructions per cell.
         registers: estimated per thread; resident: blocks that fit one SM.
+        batches: rounds of loads in a trip that registers force.
         waste: cells computed over cells wanted. redundant: planes loaded over planes of a chunk.
         waves: blocks over what the GPU holds at a time.
         spills: registers are expected not to suffice.
@@ -56,6 +69,7 @@ class Prediction:
     arithmetic: float
     registers: int
     resident: int
+    batches: float
     waste: float
     redundant: float
     waves: float
@@ -71,7 +85,7 @@ class Steady:
 
     Attributes:
         tiles: compute tiles whose operations one trip holds.
-        lines: bytes fetched through the L2 over the bytes of one element, halo rows of neighbouring blocks included.
+        lines: elements of all fields fetched through the L2 for a cell, halo rows of neighbouring blocks included.
     """
 
     counts: Counts
@@ -90,12 +104,12 @@ def steady(problem: Problem, schedule: Schedule) -> Steady:
         ScheduleError: where it is not legal for the problem.
     """
     assert problem.shape is not None
-    halo = _reach(problem)
+    halos = _reaches(problem)
     if schedule.kind == "shifted":
         o = shifted.outline(problem, schedule)
         assert o.grid is not None
         waste = prod(o.grid) * prod(schedule.tile) / prod(problem.shape)
-        lines = prod((t + w) / t for t, w in zip(schedule.tile, halo, strict=True))
+        lines = sum(prod((t + w) / t for t, w in zip(schedule.tile, r, strict=True)) for r in halos)
         return Steady(shifted.count(problem, schedule), o.grid, 1, waste, 1.0, 1.0, lines)
     s = streaming.outline(problem, schedule)
     g = s.geometry
@@ -104,63 +118,77 @@ def steady(problem: Problem, schedule: Schedule) -> Steady:
     chunk = g.nx / g.chunks
     waste = g.tiles_y * g.ty * g.tiles_z * g.tz * g.pair / (g.ny * g.nz)
     rows, width = g.rows * g.ty, g.tz * g.pair
-    lines = (width + halo[-1]) / width * ((rows + halo[1]) / rows if problem.ndim == 3 else 1.0)
+    lines = sum((width + r[-1]) / width * ((rows + r[1]) / rows if problem.ndim == 3 else 1.0) for r in halos)
     # Before the first complete plane only centre lines are read, after the last everything but those.
     redundant = 1 + (0.25 * lo + (0.5 if g.tail else 1.0) * hi) / chunk
     counts = streaming.count(problem, schedule, s)
     return Steady(counts, s.grid, g.rows * g.pair * g.unroll, waste, redundant, 1 + (lo + hi) / chunk, lines)
 
 
-def _reach(problem: Problem) -> list[int]:
-    """Per axis the widths of the halo on both sides together."""
+def _reaches(problem: Problem) -> list[list[int]]:
+    """For each field and axis, the widths of the halo on both sides together."""
     nodes = accesses(problem.graph.outputs)
-    return [
-        max((n.offset[axis] for n in nodes), default=0) - min((n.offset[axis] for n in nodes), default=0)
-        for axis in range(problem.ndim)
-    ]
+    reaches = []
+    for field in range(len(problem.fields)):
+        offsets = [n.offset for n in nodes if n.field == field] or [(0,) * problem.ndim]
+        reaches.append([max(o[a] for o in offsets) - min(o[a] for o in offsets) for a in range(problem.ndim)])
+    return reaches
 
 
 def predict(problem: Problem, schedule: Schedule, target: Target) -> Prediction:
     """Predict one sweep over a problem whose shape is known; raises like `steady`."""
     assert problem.shape is not None
     s = steady(problem, schedule)
-    c = s.counts
+    c, size = s.counts, problem.itemsize
     threads = 32 * schedule.warps
     pair = schedule.pair if schedule.kind == "streaming" else 1
     per_thread = max(1, prod(schedule.tile) // threads)
-    loads = c.loads * pair / s.tiles
-    arithmetic = c.arithmetic / s.tiles
-    registers = BASE_REGISTERS + per_thread * (problem.itemsize // 4) * (
-        c.carried + min(c.loads * pair, IN_FLIGHT * s.tiles)
-    )
+    words = per_thread * size // 4
+    accumulators, loaded = words * c.carried, words * c.loads * pair
     cap = MAX_REGISTERS
     if schedule.occupancy is not None:
-        cap = min(cap, target.registers // (schedule.occupancy * threads))
-    spills = registers > cap * SQUEEZE
-    resident = max(1, min(target.registers // (max(32, min(registers, cap)) * threads), target.threads // threads))
-    waves = prod(s.grid) / (target.sms * resident)
-    fields, outputs = len(problem.fields), len(problem.outputs)
-    cells, size = prod(problem.shape), problem.itemsize
+        cap = min(cap, target.registers // (schedule.occupancy * threads) // 8 * 8)
+    wanted = BASE_REGISTERS + accumulators + min(loaded, int(LOAD_SHARE * accumulators) + 40)
+    registers = max(32, min(cap, wanted))
+    resident = max(1, min(target.registers // (registers * threads), target.threads // threads))
+    batches = max(1.0, loaded / max(4, cap - BASE_REGISTERS - accumulators))
+    lacking = max(0.0, (BASE_REGISTERS + accumulators + 12 - cap) / cap)
+    fields, outputs, cells = len(problem.fields), len(problem.outputs), prod(problem.shape)
     work = cells * s.waste * s.redundant
+    trip_cells = s.tiles * prod(schedule.tile)
+    trips = work / (trip_cells * target.sms * resident)
     rate = target.fp64 if problem.dtype == "float64" else target.fp32
-    sm_rate = target.sms * target.clock
-    wide = loads / pair if pair * size >= 16 else loads
+    # Clocks a warp keeps its scheduler, of four an SM, in one trip.
+    busy = per_thread * (c.arithmetic * 128 / rate + c.loads * LOAD_CLOCKS * max(1.0, pair * size / 8))
     times = {
-        "hbm": cells * size * (fields * (0.7 + 0.3 * s.reread) + outputs) / target.hbm,
-        "l2": cells * size * (s.lines * fields * s.waste * s.reread + outputs) / target.l2,
-        "l1": work * loads * size / (target.l1 * sm_rate),
-        "arithmetic": work * arithmetic / (rate * sm_rate),
-        "issue": work * (arithmetic + 2.0 * wide + 2.0) / 32 / (target.issue * sm_rate),
+        "latency": trips * (START_CLOCKS + BATCH_CLOCKS * batches + busy) / target.clock,
+        "issue": trips * resident * threads / 32 / target.issue * busy / target.clock,
+        "hbm": cells * size * (fields * (1 + 0.25 * (s.reread - 1)) + outputs) / target.hbm,
+        "l2": cells * size * (s.lines * s.waste * s.reread + WRITES * outputs) / target.l2,
+        "l1": work
+        * c.loads
+        * pair
+        * per_thread
+        * threads
+        / trip_cells
+        * size
+        / (target.l1 * target.sms * target.clock),
     }
     bound = max(times, key=lambda k: times[k])
-    others = sum(times.values()) - times[bound]
-    in_flight = resident * threads * per_thread * c.loads * pair * size
-    needed = target.hbm / target.sms * LATENCY_CLOCKS / target.clock
-    stretch = max(1.0, (needed / max(in_flight, 1)) ** 0.5)
-    tail = ceil(waves) / waves if waves < 8 else 1.0
-    seconds = (times[bound] + OVERLAP * others) * stretch * (1 + 0.5 * (tail - 1))
-    if spills:
-        seconds *= registers / cap
+    seconds = sum(t**SHARPNESS for t in times.values()) ** (1 / SHARPNESS) * (1 + SPILL_COST * lacking)
+    if pair * size < 16 and schedule.kind == "streaming":
+        seconds *= NARROW_COST
     return Prediction(
-        seconds, bound, times, loads, arithmetic, registers, resident, s.waste, s.redundant, waves, spills
+        seconds=seconds,
+        bound=bound,
+        times=times,
+        loads=c.loads * pair * per_thread * threads / trip_cells,
+        arithmetic=c.arithmetic / s.tiles,
+        registers=registers,
+        resident=resident,
+        batches=batches,
+        waste=s.waste,
+        redundant=s.redundant,
+        waves=prod(s.grid) / (target.sms * resident),
+        spills=lacking > 0,
     )

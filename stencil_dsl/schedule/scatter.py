@@ -152,26 +152,35 @@ class Scatter:
     def _take(self, planes: list[_Plane], x: Value) -> None:
         """Add what planes contribute to the accumulators of their open outputs.
 
-        All sums and rows advance together, place by place within the plane: what is loaded for one is then used by
-        the others soon, and need not stay in registers.
+        All sums and rows of a block advance together, row by row of what is loaded: a row is used by all outputs that
+        read it and is then done with, so that few rows are in registers at a time.
         """
-        work = []
+        work: list[tuple[int, int, _Plane, Group, int | None]] = []
         for number, plane in enumerate(planes):
             plane.mirrored = self._mirrored(plane.total, plane.wanted)
+            first = plane.key[1] * self.body.g.ty
             for group in plane.total.groups:
-                if any(dx in plane.wanted for dx, _ in group.vector):
-                    work.append((_place(group), number, plane, group))
-        for _, _, plane, group in sorted(work, key=lambda w: w[:2]):
-            self._add(plane, group, x)
+                places = [dx for dx, _ in group.vector if dx in plane.wanted]
+                rows = sorted(_by_row(group))
+                if len(places) == 1 and abs(places[0]) not in plane.mirrored:
+                    # One use: adding row by row takes no more operations than summing the rows first.
+                    work += [(first + row, number, plane, group, row) for row in rows]
+                elif places:
+                    work.append((first + rows[-1], number, plane, group, None))
+        for _, _, plane, group, row in sorted(work, key=lambda w: w[:2]):
+            self._add(plane, group, row, x)
         for plane in planes:
             for dx, sign in plane.mirrored.items():
                 shared, slots = plane.shared[dx], plane.slots
                 slots[plane.wanted[dx]] = self.b.add(slots[plane.wanted[dx]], shared)
                 slots[plane.wanted[-dx]] = self.b.scaled_add(slots[plane.wanted[-dx]], sign, shared)
 
-    def _add(self, plane: _Plane, group: Group, x: Value) -> None:
+    def _add(self, plane: _Plane, group: Group, row: int | None, x: Value) -> None:
+        """Add a group, or one row of it, to all outputs it belongs to."""
         _, j, lane = plane.key
-        sign, value = self._group(group, j, lane, x, plane.shift)
+        rows = _by_row(group)
+        wanted = sorted(rows) if row is None else [row]
+        sign, value = self._signed_sum([self._row(rows[r], j, lane, x, plane.shift) for r in wanted])
         for dx, c in group.vector:
             if dx in plane.mirrored:
                 plane.shared[dx] = self._accumulate(plane.shared.get(dx), c, sign, value)
@@ -207,14 +216,6 @@ class Scatter:
 
     # -- sums within a plane
 
-    def _group(self, group: Group, j: int, lane: int, x: Value, shift: int) -> tuple[int, Value]:
-        """Sign and value of a group's sum: row by row, so that rows shared by several outputs are summed once."""
-        rows: dict[int, list[tuple[int, Node]]] = {}
-        for sign, atom in group.members:
-            rows.setdefault(_anchor(atom), []).append((sign, atom))
-        parts = [self._row(rows[anchor], j, lane, x, shift) for anchor in sorted(rows)]
-        return self._signed_sum(parts)
-
     def _row(self, members: list[tuple[int, Node]], j: int, lane: int, x: Value, shift: int) -> tuple[int, Value]:
         """Mirror images along z first: other coefficients want the same pair sums."""
         by_z: dict[int, list[tuple[int, Node]]] = {}
@@ -241,10 +242,12 @@ class Scatter:
         return first, total
 
 
-def _place(group: Group) -> tuple[int, ...]:
-    """How far from the cell's own line a group reads, by axis."""
-    offsets = [a.offset[1:] for _, atom in group.members for a in accesses([atom])]
-    return tuple(max(abs(o[axis]) for o in offsets) for axis in range(len(offsets[0])))
+def _by_row(group: Group) -> dict[int, list[tuple[int, Node]]]:
+    """The members of a group by the lowest row that each reads: rows are shared by several outputs of a block."""
+    rows: dict[int, list[tuple[int, Node]]] = {}
+    for sign, atom in group.members:
+        rows.setdefault(_anchor(atom), []).append((sign, atom))
+    return rows
 
 
 def _anchor(atom: Node) -> int:

@@ -35,6 +35,7 @@ class Schedule:
         pair: streaming: neighbours along z that one thread holds, 1 or as many as fill 16 bytes (shuffle: 1, 2 or 4).
         unroll: streaming: planes a trip of the loop.
         ahead: streaming: request the block's own rows one plane early.
+        loads_first: streaming: write a trip's loads before its arithmetic.
         latency: hint on loads, 1 (near) to 10 (DRAM), or None.
         carry: streaming: values of earlier planes that are not scattered are loaded again ("reload") or carried
             through the loop as raw loads ("queue").
@@ -56,6 +57,7 @@ class Schedule:
     pair: int = 1
     unroll: int = 1
     ahead: bool = False
+    loads_first: bool = False
     latency: int | None = None
     carry: Literal["reload", "queue"] = "reload"
     head_loop: bool = True
@@ -120,6 +122,7 @@ class Schedule:
         if self.kind != "shifted":
             parts += [f"rows {self.rows}", f"chunk {self.chunk}"]
             parts += [f"unroll {self.unroll}"] * (self.unroll > 1) + [self.carry] * (self.carry != "reload")
+            parts += ["loads first"] * self.loads_first
             parts += ["ahead"] * self.ahead + ["straight head"] * (not self.head_loop)
         parts += [f"occupancy {self.occupancy}"] * (self.occupancy is not None)
         parts += [f"{self.warps} warps"] * (self.warps != 4) + [f"latency {self.latency}"] * (self.latency is not None)

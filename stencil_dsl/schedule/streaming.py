@@ -189,7 +189,8 @@ def lower(problem: Problem, schedule: Schedule) -> Lowered:
     o = outline(problem, schedule)
     g = o.geometry
     block = kernel_block(problem, list(o.params), g.pair)
-    builder = TileBuilder(block, problem.element, _compute_tile(problem, g), schedule.order == "fast")
+    fast = schedule.order == "fast"
+    builder = TileBuilder(block, problem.element, _compute_tile(problem, g), fast, schedule.loads_first)
     Body(problem, schedule, o.plan, g, builder, o.axes).build()
     module = wrap_module(problem, block, schedule, list(o.params), o.grid)
     owned = (-(-g.nx // g.chunks), g.rows * g.ty, g.tz * g.pair)
