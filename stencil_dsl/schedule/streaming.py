@@ -164,6 +164,9 @@ def outline(problem: Problem, schedule: Schedule) -> Outline:
     g = geometry(problem, schedule, plan)
     nodes = plan_accesses(plan)
     offsets = [[a.offset for a in nodes if a.field == i] for i in range(len(problem.fields))]
+    if schedule.kind == "shuffle":
+        # Neighbours along z come from the lanes of the row itself, which is loaded whether it is read or not.
+        offsets = [[*o, *(p[:-1] + (0,) for p in o)] for o in offsets]
     reaches = [_reach(p, o, g, problem.ndim) for p, o in zip(problem.inputs, offsets, strict=True)]
     check_layouts(problem, schedule, reaches)
     params = [Param("field", i, n, r.extents) for i, (n, r) in enumerate(zip(problem.fields, reaches, strict=True))]
