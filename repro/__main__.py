@@ -1,4 +1,4 @@
-"""Command line of the reproduction: ``python -m repro render``."""
+"""Command line of the reproduction: ``python -m repro render`` and ``python -m repro tune``."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from repro.render import render
+from repro.rows import ROWS, SIZES
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -15,7 +16,15 @@ def main(argv: list[str] | None = None) -> int:
     drawing = commands.add_parser("render", help="redraw tables, plots and reports from record files")
     drawing.add_argument("--results", type=Path, default=Path("results"), help="where the records are (results)")
     drawing.add_argument("--out", type=Path, help="where to draw (default: beside the records)")
+    racing = commands.add_parser("tune", help="race schedules on the GPU and store the fastest of each row and size")
+    racing.add_argument("--size", type=int, action="append", help=f"edge of the cube, repeatable (default: {SIZES})")
+    racing.add_argument("--row", choices=list(ROWS), action="append", help="repeatable (default: all)")
+    racing.add_argument("--arch", default="sm_90")
     chosen = parser.parse_args(argv)
+    if chosen.command == "tune":
+        from repro.tuning import tune
+
+        return tune(tuple(chosen.size or SIZES), tuple(chosen.row or ROWS), chosen.arch)
     return render(chosen.results, chosen.out)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import pytest
 
 from repro.rows import ROWS, SIZES
+from repro.tuning import STORE
 from stencil_dsl.testing import Question, asks, sweep_question
 
 VARIANTS = ("dsl", "copy")
@@ -19,7 +20,7 @@ def sweep(stencil: str, size: int) -> Question:
     from repro import stencils
 
     row = ROWS[stencil]
-    return sweep_question(f"{row.id}-{size}", getattr(stencils, row.function), (size,) * 3, {"dsl": None})
+    return sweep_question(f"{row.id}-{size}", getattr(stencils, row.function), (size,) * 3, {"dsl": None}, store=STORE)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

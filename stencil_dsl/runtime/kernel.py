@@ -11,7 +11,7 @@ from stencil_dsl.runtime.arguments import Argument, check_overlap, read_argument
 from stencil_dsl.runtime.definition import Definition
 from stencil_dsl.runtime.launch import HostLaunch, Launch
 from stencil_dsl.runtime.select import Mode, choose
-from stencil_dsl.runtime.specialize import Form, Specialization, dynamic_form
+from stencil_dsl.runtime.specialize import Form, Specialization, dynamic_form, padded_form
 from stencil_dsl.runtime.tuning_store import TuningStore
 from stencil_dsl.schedule.layout import ITEMSIZE, Halo, Layout
 from stencil_dsl.schedule.schedule import Schedule
@@ -176,8 +176,7 @@ class Kernel:
             sample = Layout.padded((1,) * self.definition.ndim, self.halo, self.dtype)
             d = self.definition
             return dynamic_form([sample] * len(d.fields), [sample] * len(d.outputs), True, ITEMSIZE[d.dtype], False)
-        layout = Layout.padded(self.shape, self.halo, self.dtype)
-        return Form(self.shape, (layout,) * len(self.definition.fields), (layout,) * len(self.definition.outputs))
+        return padded_form(self.definition, self.shape)
 
     def _key(self) -> tuple[Form, Schedule]:
         form = self.default_form()

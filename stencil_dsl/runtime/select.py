@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
@@ -171,6 +172,36 @@ def choose(
     facts = {"ms": best.ms, "shape": list(form.shape), "candidates": len(kept)}
     store.put(definition.name, definition.graph, definition.dtype, form.shape, gpu, kit, best.schedule, facts)
     return best.schedule
+
+
+def contest(
+    definition: Definition,
+    form: Form,
+    schedules: list[Schedule],
+    arch: str,
+    store: TuningStore,
+    toolkit: Toolkit | str | None = None,
+    cache: KernelCache | None = None,
+) -> list[Candidate]:
+    """Compile given schedules, race them on the device and store the fastest.
+
+    Schedules that are not legal, do not compile, spill or compute wrong values drop out; raises where none is left.
+
+    Returns:
+        those that were timed, the fastest first.
+    """
+    assert form.shape is not None
+    target, problem = target_for(arch), problem_of(definition, form)
+    entered = []
+    for schedule in schedules:
+        with suppress(ScheduleError):
+            entered.append(Candidate(schedule, predict(problem, schedule, target)))
+    kept = compile_best(definition, form, entered, len(entered), arch, toolkit, cache, _silent)
+    best = measure(definition, form, kept, arch, toolkit, cache, _silent)
+    gpu, kit = _names(target, toolkit, "measure")
+    facts = {"ms": best.ms, "shape": list(form.shape), "candidates": len(kept)}
+    store.put(definition.name, definition.graph, definition.dtype, form.shape, gpu, kit, best.schedule, facts)
+    return sorted((c for c in kept if c.ms is not None), key=lambda c: c.ms or 0.0)
 
 
 def measure(

@@ -32,6 +32,12 @@ class Form:
     inplace: bool = False
 
 
+def padded_form(definition: Definition, shape: Sequence[int]) -> Form:
+    """The form of arrays that this package makes for an interior."""
+    layout = Layout.padded(shape, definition.halo, definition.dtype)
+    return Form(layout.shape, (layout,) * len(definition.fields), (layout,) * len(definition.outputs))
+
+
 def dynamic_form(
     inputs: Sequence[Layout], outputs: Sequence[Layout], covered: bool, itemsize: int, inplace: bool
 ) -> Form:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stencil_dsl.testing.question import Question, Reference, Source, Target, Variant
@@ -32,6 +33,7 @@ def sweep_question(
     others: Sequence[Variant] = (),
     copy: bool = True,
     baseline: str | None = "copy",
+    store: Path | None = None,
 ) -> Question:
     """A question with one DSL variant per schedule, a copy of the compulsory bytes, and other variants.
 
@@ -44,6 +46,7 @@ def sweep_question(
         others: baselines on the same inputs, named as the stencil's fields are.
         copy: adds a variant ``copy`` that moves as many bytes as one sweep must.
         baseline: what ratios are against.
+        store: file of the tuning store that choices come from; None takes the user's.
     """
     from stencil_dsl.runtime.definition import Definition
     from stencil_dsl.transforms.analysis import roofline
@@ -56,7 +59,7 @@ def sweep_question(
     values = dict(scalars or {})
     inputs = {field: RandomField(seed, dtype) for seed, field in enumerate(definition.fields)}
     variants: list[Variant] = [
-        KernelVariant(key, maker(stencil, shape, schedule, dtype), definition.fields, values)
+        KernelVariant(key, maker(stencil, shape, schedule, dtype, store), definition.fields, values)
         for key, schedule in schedules.items()
     ]
     variants += others
@@ -75,7 +78,9 @@ def sweep_question(
     )
 
 
-def maker(stencil: Stencil, shape: Sequence[int], schedule: Schedule | None, dtype: str) -> Callable[[Target], Kernel]:
+def maker(
+    stencil: Stencil, shape: Sequence[int], schedule: Schedule | None, dtype: str, store: Path | None = None
+) -> Callable[[Target], Kernel]:
     """A function that compiles the stencil for a target, once each."""
     kernels: dict[Target, Kernel] = {}
 
@@ -84,7 +89,13 @@ def maker(stencil: Stencil, shape: Sequence[int], schedule: Schedule | None, dty
             import stencil_dsl
 
             kernels[target] = stencil_dsl.compile(
-                stencil, target.arch, dtype, shape=shape, schedule=schedule, toolkit=target.toolkit
+                stencil,
+                target.arch,
+                dtype,
+                shape=shape,
+                schedule=schedule,
+                toolkit=target.toolkit,
+                store=stencil_dsl.TuningStore(store) if store else None,
             )
         return kernels[target]
 
