@@ -8,6 +8,7 @@ from stencil_dsl.schedule.layout import ITEMSIZE
 from stencil_dsl.schedule.schedule import PAIR_BYTES, Schedule
 from stencil_dsl.testing.choose import Choose, chance
 
+KINDS = ("shifted", "streaming", "streaming", "shuffle")
 SHIFTED_TILES: dict[int, tuple[tuple[int, ...], ...]] = {
     1: ((8,), (16,), (64,), (1,)),
     2: ((1, 16), (4, 8), (2, 32), (1, 1)),
@@ -37,12 +38,12 @@ def random_schedule(
     """A schedule that is legal for padded arrays.
 
     Args:
-        kind: "shifted" or "streaming"; None chooses.
+        kind: "shifted", "streaming" or "shuffle"; None chooses.
         device: tiles of the size that real kernels have.
     """
     if ndim == 1:
         kind = "shifted"
-    kind = kind or choose.one_of(("shifted", "streaming", "streaming"))
+    kind = kind or choose.one_of(("shifted", "streaming", "streaming") if device else KINDS)
     options: dict[str, Any] = {
         "kind": kind,
         "order": order,
@@ -55,7 +56,9 @@ def random_schedule(
         tiles = DEVICE_SHIFTED if device else SHIFTED_TILES
         options["tile"] = choose.one_of(tiles[ndim])
         options["static_shape"] = chance(choose, 60)
-        options["loads"] = choose.one_of(("auto", "unchecked", "checked"))
+        # Memory behind an array holds the rest of a plane's tile, not whole planes.
+        flat = options["tile"][0] == 1 or ndim < 3
+        options["loads"] = choose.one_of(("auto", "unchecked", "checked") if flat else ("auto", "checked"))
         return Schedule(**options)
     tiles = DEVICE_STREAMING if device else STREAMING_TILES
     options |= {
@@ -65,9 +68,12 @@ def random_schedule(
         "pair": choose.one_of((1, PAIR_BYTES // ITEMSIZE[dtype])),
         "unroll": choose.integer(1, 3),
         "carry": choose.one_of(("reload", "queue")),
-        "split_tail": choose.one_of((True, False)),
+        "split_tail": chance(choose, 60),
         "ahead": chance(choose, 30),
+        "head_loop": chance(choose, 60),
     }
+    if kind == "shuffle":
+        options |= {"tile": (1,) * (ndim - 1) + (32,), "warps": 1, "ahead": False, "carry": "reload"}
     return Schedule(**options)
 
 
@@ -77,7 +83,7 @@ def random_interior(choose: Choose, schedule: Schedule) -> tuple[int, ...]:
     shape = []
     for axis, extent in enumerate(schedule.tile):
         wide = extent
-        if schedule.kind == "streaming":
+        if schedule.kind != "shifted":
             if axis == ndim - 1:
                 wide = extent * schedule.pair
             elif axis == 0:

@@ -28,14 +28,14 @@ from stencil_dsl.testing.random_cases import (
 from stencil_dsl.testing.strategies import cases
 
 
-@pytest.mark.parametrize("kind", ["shifted", "streaming"])
+@pytest.mark.parametrize("kind", ["shifted", "streaming", "shuffle"])
 @given(st.data())
 def test_source_order_is_exact(kind: str, data: st.DataObject) -> None:
     case = data.draw(cases("source", kind))
     assert check_case(case, exact=True) == ""
 
 
-@pytest.mark.parametrize("kind", ["shifted", "streaming"])
+@pytest.mark.parametrize("kind", ["shifted", "streaming", "shuffle"])
 @given(st.data())
 def test_fast_order_is_within_its_bound(kind: str, data: st.DataObject) -> None:
     case = data.draw(cases("fast", kind))
