@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from stencil_dsl.testing.bench import Bench
+    from stencil_dsl.tilelib import TileLibrary
     from stencil_dsl.toolchain import ArrayParam, Entry, ScalarParam
 
 #: Elements before and behind every output that nobody may write.
@@ -129,6 +130,7 @@ class FunctionVariant(Variant):
         symbol: the kernel's name in the cubin, by default the function's.
         toolkit: compile with this one whatever was asked for.
         interpreted: False for kernels that the interpreter cannot run; their values are checked on a device only.
+        libraries: tile libraries that the kernel calls.
         capturable: launches can be captured in a CUDA graph; False times them as the host enqueues them.
     """
 
@@ -141,6 +143,7 @@ class FunctionVariant(Variant):
     symbol: str | None = None
     toolkit: str | None = None
     interpreted: bool = True
+    libraries: tuple[TileLibrary, ...] = ()
     capturable: bool = True
 
     def build(self, target: Target) -> Entry:
@@ -155,6 +158,7 @@ class FunctionVariant(Variant):
             arch=target.arch,
             toolkit=self.toolkit or target.toolkit,
             opt_level=self.opt_level,
+            libraries=self.libraries,
         )
 
     def params(self) -> list[ArrayParam | ScalarParam | int | float]:
