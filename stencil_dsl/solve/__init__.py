@@ -20,9 +20,13 @@ if TYPE_CHECKING:
     )
     from stencil_dsl.solve.loop import TimeLoop
     from stencil_dsl.solve.system import Integrate, Piece, Sweep, System
+    from stencil_dsl.solve.transports.in_process import run_ranks
+    from stencil_dsl.solve.transports.mpi import world
 
 _LAZY = {
     "TimeLoop": "stencil_dsl.solve.loop",
+    "run_ranks": "stencil_dsl.solve.transports.in_process",
+    "world": "stencil_dsl.solve.transports.mpi",
     **dict.fromkeys(("Integrate", "Piece", "Sweep", "System"), "stencil_dsl.solve.system"),
     **dict.fromkeys(
         ("Antisymmetric", "Dirichlet", "Keep", "Neumann", "Outflow", "Periodic", "Symmetric"),
@@ -43,6 +47,8 @@ __all__ = [
     "Symmetric",
     "System",
     "TimeLoop",
+    "run_ranks",
+    "world",
 ]
 
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from xdsl.ir import SSAValue
 
-from stencil_dsl.dialects.boundary import OPEN
+from stencil_dsl.dialects.boundary import OPEN, FaceAttr
 from stencil_dsl.dialects.comm import StartOp, WaitOp
 from stencil_dsl.dialects.timestep import FillOp, PieceOp, StepOp, SweepOp, texts
 from stencil_dsl.errors import StencilError
@@ -18,11 +18,13 @@ from stencil_dsl.schedule.schedule import Schedule
 from stencil_dsl.solve.boxes import Box, Domain, split_margin, whole
 from stencil_dsl.solve.ghosts import FaceArrays, GhostFill, RunTimeValues, Widths
 from stencil_dsl.solve.launches import BoundSweep, Engine
-from stencil_dsl.solve.views import region
+from stencil_dsl.solve.views import Profile, region
 from stencil_dsl.transforms import steps
 from stencil_dsl.transforms.boundary import Faces, read_faces
 
 Action = Callable[[], Any]
+ONCE_TAGS = 1000
+"""Tags of exchanges before the first step start here."""
 
 
 class Ghosts(Protocol):
@@ -36,7 +38,7 @@ class Ghosts(Protocol):
 class Exchange(Protocol):
     """Makes what exchanges the ghost cells of one array with other ranks along some axes."""
 
-    def __call__(self, fill: GhostFill, axes: Sequence[int], tag: int) -> Ghosts: ...
+    def __call__(self, fill: GhostFill, between: Widths, axes: Sequence[int], tag: int) -> Ghosts: ...
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ class Setup:
         faces: arrays of values over faces, by the name of the field of the state.
         profiles: fields of the state that vary along some axes only, with these and their values.
         schedules: of kernels, by name; "*" for all others. None chooses.
+        exchange: makes exchanges with other ranks, where there are some.
     """
 
     domain: Domain
@@ -102,7 +105,7 @@ class Binder:
         for op in self.step.body.block.ops:
             if isinstance(op, FillOp) and op.once is None:
                 actions.append(self.fill(op.field, fill_widths(op), op.corners is not None).apply)
-            elif isinstance(op, StartOp):
+            elif isinstance(op, StartOp) and op.once is None:
                 actions.append(self._start(op).start)
             elif isinstance(op, WaitOp):
                 actions.append(self.tokens[op.token].wait)
@@ -110,27 +113,51 @@ class Binder:
                 actions += self._sweep(op)
         return Phase(actions, self.sweeps)
 
-    def fill(self, value: SSAValue, widths: Widths, corners: bool, exchanged: Sequence[int] = ()) -> GhostFill:
-        """The fill of one field; faces along exchanged axes are left to the exchange."""
+    def lasting(self) -> list[Action]:
+        """What makes ghost cells valid that no step changes."""
+        actions: list[Action] = []
+        for number, op in enumerate(self.step.body.block.ops):
+            if isinstance(op, FillOp) and op.once is not None:
+                actions.append(self.fill(op.field, fill_widths(op), op.corners is not None).apply)
+            elif isinstance(op, StartOp) and op.once is not None:
+                if isinstance(self.arrays[op.field], Profile):
+                    continue  # made with its ghost cells
+                ghosts = self._exchange(op, ONCE_TAGS + number)
+                actions += [ghosts.start, ghosts.wait]
+        return actions
+
+    def fill(self, value: SSAValue, widths: Widths, corners: bool, cut: Sequence[int] = ()) -> GhostFill:
+        """The fill of one field; faces to other ranks are left out."""
         name = steps.field_name(self.step, value)
         faces: Faces = read_faces(self.step, name) or ((OPEN, OPEN),) * self.step.ndim
         arrays = self.setup.faces.get(name, self.setup.faces.get(steps.origin(self.step, name), {}))
-        domain = self.setup.domain
-        ours = [
-            tuple(
-                None if axis in exchanged and not _outermost(domain, axis, side, pair) else face
-                for side, face in enumerate(pair)
-            )
-            for axis, pair in enumerate(faces)
-        ]
-        return GhostFill(name, self.arrays[value], ours, widths, self.values, arrays, corners)  # type: ignore[arg-type]
+        ours: list[tuple[FaceAttr | None, FaceAttr | None]] = []
+        for axis, (before, behind) in enumerate(faces):
+            first, last = self._ends(axis, before) if axis in cut else (True, True)
+            ours.append((before if first else None, behind if last else None))
+        return GhostFill(name, self.arrays[value], ours, widths, self.values, arrays, corners)
 
-    def _start(self, op: StartOp) -> Ghosts:
+    def _ends(self, axis: int, face: FaceAttr) -> tuple[bool, bool]:
+        """Whether this rank's faces along a cut axis are the whole interior's, where nobody is beyond."""
+        first, last = self.setup.domain.ends(axis)
+        return (False, False) if face.kind.data == "periodic" else (first, last)
+
+    def _exchange(self, op: StartOp, tag: int) -> Ghosts:
         if self.setup.exchange is None:
             raise StencilError("the program exchanges ghost cells with other ranks, but runs on one")
         axes = [int(a) for a in op.axes.get_values()]
-        fill = self.fill(op.field, fill_widths(op), op.corners is not None, axes)
-        self.tokens[op.token] = self.setup.exchange(fill, axes, len(self.tokens))
+        between = fill_widths(op)
+        outer = tuple(zip(map(int, op.outer_lo.get_values()), map(int, op.outer_hi.get_values()), strict=True))
+        faces = read_faces(self.step, steps.field_name(self.step, op.field)) or ((OPEN, OPEN),) * self.step.ndim
+        widths = []
+        for axis, (inside, outside) in enumerate(zip(between, outer, strict=True)):
+            ends = self._ends(axis, faces[axis][0]) if axis in axes else (True, True)
+            widths.append((outside[0] if ends[0] else inside[0], outside[1] if ends[1] else inside[1]))
+        fill = self.fill(op.field, widths, op.corners is not None, axes)
+        return self.setup.exchange(fill, between, axes, tag)
+
+    def _start(self, op: StartOp) -> Ghosts:
+        self.tokens[op.token] = self._exchange(op, len(self.tokens))
         return self.tokens[op.token]
 
     def _sweep(self, sweep: SweepOp) -> list[Action]:
@@ -158,10 +185,4 @@ class Binder:
             fields, outputs = [region(a, box) for a in fields], [region(a, box) for a in outputs]
         bound = BoundSweep(kernel, fields, outputs, texts(piece.scalars), self.setup.engine)
         self.sweeps.append(bound)
-        return bound.launch
-
-
-def _outermost(domain: Domain, axis: int, side: int, pair: Sequence[Any]) -> bool:
-    """Whether a face of this rank's part is one of the whole interior, with a rule other than a period."""
-    lo, hi = domain.box[axis]
-    return (lo == 0 if side == 0 else hi == domain.shape[axis]) and pair[side].kind.data != "periodic"
+        return lambda: bound.launch()

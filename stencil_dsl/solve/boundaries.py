@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from stencil_dsl.dialects.boundary import AXES
 from stencil_dsl.errors import StencilError
+from stencil_dsl.solve.boxes import Domain
 from stencil_dsl.transforms.boundary import sides
 
 Value = float | str | np.ndarray
@@ -146,7 +147,17 @@ def face_arrays(rules: FieldRules, ndim: int) -> dict[tuple[int, int], np.ndarra
     return found
 
 
-def scalar_names(boundaries: Mapping[str, FieldRules]) -> tuple[str, ...]:
-    """Run-time scalars that the rules take their values from."""
-    values: list[Any] = [getattr(rule, "value", None) for rules in boundaries.values() for _, rule in _items(rules)]
-    return tuple(dict.fromkeys(v for v in values if isinstance(v, str)))
+def local_faces(rules: FieldRules, domain: Domain) -> dict[tuple[int, int], np.ndarray]:
+    """Arrays of values by (axis, side), as far as they lie over this rank's cells.
+
+    Raises:
+        StencilError: for an array that does not have the shape of the face.
+    """
+    found = {}
+    for (axis, side), values in face_arrays(rules, len(domain.shape)).items():
+        expected = domain.shape[:axis] + domain.shape[axis + 1 :]
+        if values.shape != expected:
+            name = f"{AXES[len(domain.shape)][axis]}{'-+'[side]}"
+            raise StencilError(f"values over the face {name} have the shape {expected}, got {values.shape}")
+        found[axis, side] = values[tuple(slice(*ends) for a, ends in enumerate(domain.box) if a != axis)]
+    return found

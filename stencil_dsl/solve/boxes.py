@@ -56,6 +56,10 @@ class Domain:
     def local_shape(self) -> tuple[int, ...]:
         return tuple(hi - lo for lo, hi in self.box)
 
+    def ends(self, axis: int) -> tuple[bool, bool]:
+        """Whether this part holds the first and the last cell along an axis."""
+        return self.box[axis][0] == 0, self.box[axis][1] == self.shape[axis]
+
     def local(self, box: Sequence[tuple[int, int]] | None) -> Box | None:
         """The part of a box of the whole interior that is computed here, in local cells; None where there is none."""
         found = whole(self.shape) if box is None else resolve_box(box, self.shape)

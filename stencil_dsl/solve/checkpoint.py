@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stencil_dsl.errors import StencilError
-from stencil_dsl.solve.points import Receiver
 from stencil_dsl.solve.views import Profile
 
 if TYPE_CHECKING:
@@ -61,16 +60,27 @@ def _prefixed(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
 
 
 def save(loop: TimeLoop, path: str | Path) -> None:
-    """Write the state of a loop; fields that no step changes with their ghost cells, which may be the user's."""
+    """Write the state of a loop; fields that no step changes with their ghost cells, which may be the user's.
+
+    With several ranks the first one writes the whole state, so that any number of ranks can continue.
+    """
     arrays: dict[str, np.ndarray] = {}
+    halo, box = loop.program.halo, loop.domain.box
     for name in loop.fields:
         array = loop[name]
         if isinstance(array, Profile):
             continue
-        data = array.with_halo(loop.program.halo) if name in loop.lasting else array.interior
-        arrays[name] = data.get() if array.device == "gpu" else np.asarray(data)
-    arrays |= {f"receiver {n}": r.samples for n, r in enumerate(_receivers(loop))}
-    write(path, arrays, {"step": loop.step, "identity": loop.identity})
+        if name not in loop.lasting:
+            arrays[name] = loop.to_numpy(name)
+            continue
+        data = array.with_halo(halo)
+        wide = tuple((lo, hi + sum(w)) for (lo, hi), w in zip(box, halo, strict=True))
+        shape = [n + sum(w) for n, w in zip(loop.shape, halo, strict=True)]
+        arrays[name] = loop.ranks.assemble(data.get() if array.device == "gpu" else np.array(data), wide, shape)
+    arrays |= {f"receiver {n}": loop.samples(r) for n, r in enumerate(loop.receivers)}
+    if loop.ranks.transport.rank == 0:
+        write(path, arrays, {"step": loop.step, "identity": loop.identity})
+    loop.ranks.transport.barrier()
 
 
 def load(loop: TimeLoop, path: str | Path) -> None:
@@ -82,13 +92,9 @@ def load(loop: TimeLoop, path: str | Path) -> None:
     arrays, facts = read(path)
     if facts["identity"] != loop.identity:
         raise StencilError(f"{path} was written by another program, or for another shape or element type")
-    for n, receiver in enumerate(_receivers(loop)):
-        receiver.blocks = [arrays.get(f"receiver {n}", receiver.samples)]
+    for n, receiver in enumerate(loop.receivers):
+        receiver.blocks = [arrays[f"receiver {n}"][:, receiver.mine]] if f"receiver {n}" in arrays else []
     for name in loop.fields:
         if name in arrays:
             loop.set(name, arrays[name], includes_halo=name in loop.lasting)
     loop.step = int(facts["step"])
-
-
-def _receivers(loop: TimeLoop) -> list[Receiver]:
-    return [p for p in loop.program.points if isinstance(p, Receiver)]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stencil_dsl.errors import StencilError
 from stencil_dsl.solve.ghosts import array_module
 
 if TYPE_CHECKING:
@@ -33,21 +32,22 @@ class Event:
         return (step // self.every + 1) * self.every
 
 
-def check_finite(name: str, array: PaddedArray, step: int) -> None:
-    """Refuse NaN and infinity.
+def check_finite(name: str, array: PaddedArray, step: int, first: Sequence[int]) -> str:
+    """What is wrong with a field that is not finite everywhere: field, step and the first such cell; "" if it is.
 
-    Raises:
-        StencilError: naming field, step and the first such cell.
+    Args:
+        first: the array's first cell in the whole interior.
     """
     xp = array_module(array)
     finite = xp.isfinite(array.interior)
     if bool(finite.all()):
-        return
+        return ""
     cell = tuple(int(i) for i in np.unravel_index(int(xp.argmin(finite)), array.shape))
     value = float(array.interior[cell])
-    raise StencilError(
-        f"{name!r} is {value} in cell {cell} after step {step}, and {int((~finite).sum())} cells in all are not finite;"
-        " is the step too long for the method?"
+    place = tuple(i + o for i, o in zip(cell, first, strict=True))
+    return (
+        f"{name!r} is {value} in cell {place} after step {step}, and {int((~finite).sum())} cells in all are not"
+        " finite; is the step too long for the method?"
     )
 
 

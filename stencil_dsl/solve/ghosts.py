@@ -124,7 +124,7 @@ class GhostFill:
         if face.at.data == "cell" and self.array.shape[axis] < 2:
             raise StencilError(f"a mirror in the centre of the last cell needs 2 cells: {where} there is 1")
 
-    def _view(self, axis: int, start: int, stop: int, step: int = 1) -> Any:
+    def view(self, axis: int, start: int, stop: int, step: int = 1) -> Any:
         """Cells [start, stop) along an axis, counted from the first of the interior; all that the fill covers else."""
         layout, box = self.array.layout, []
         for a, (o, n) in enumerate(zip(layout.origin, layout.shape, strict=True)):
@@ -136,17 +136,17 @@ class GhostFill:
     def _slab(self, axis: int, side: int, face: FaceAttr, distances: range) -> list[Action]:
         """All layers of a face at a time; each takes its value from one cell of the interior at most."""
         n, width = self.array.shape[axis], len(distances)
-        dst = self._view(axis, -width, 0) if side == 0 else self._view(axis, n, n + width)
+        dst = self.view(axis, -width, 0) if side == 0 else self.view(axis, n, n + width)
         kind = face.kind.data
         if kind == "periodic":
-            return [self._copy(dst, self._view(axis, n - width, n) if side == 0 else self._view(axis, 0, width))]
+            return [self._copy(dst, self.view(axis, n - width, n) if side == 0 else self.view(axis, 0, width))]
         if kind == "outflow":
-            return [self._copy(dst, self._view(axis, 0, 1) if side == 0 else self._view(axis, n - 1, n))]
+            return [self._copy(dst, self.view(axis, 0, 1) if side == 0 else self.view(axis, n - 1, n))]
         # Layers lie in the order of the array: the outermost first before the interior.
         order = list(distances)[::-1] if side == 0 else list(distances)
         skip = int(face.at.data == "cell")
         start = skip if side == 0 else n - skip - width
-        src = self._view(axis, start, start + width, -1)
+        src = self.view(axis, start, start + width, -1)
         add = self._addend(axis, side, face, order)
         sign = _sign(face)
         if sign == 0:
@@ -176,9 +176,9 @@ class GhostFill:
             sign *= _sign(face)
             position = _source(face, beyond, distance, n)
         at = -k if side == 0 else n - 1 + k
-        dst = self._view(axis, at, at + 1)
+        dst = self.view(axis, at, at + 1)
         if sign:
-            src = self._view(axis, position, position + 1)
+            src = self.view(axis, position, position + 1)
             first = self._copy(dst, src) if sign > 0 else partial(self.xp.negative, src, out=dst)
         else:
             first = self._copy(dst, adds.pop(0))

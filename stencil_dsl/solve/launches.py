@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -14,6 +15,10 @@ from stencil_dsl.runtime.definition import Definition
 from stencil_dsl.runtime.kernel import Kernel
 
 Engine = Literal["kernel", "reference"]
+
+_FIRST_RUN = threading.Lock()
+"""Ranks may be threads, and what happens once a kernel (ast.parse of the emitted file) is not safe in all of them at a
+time with CPython 3.11."""
 
 
 class ReferenceLaunch:
@@ -43,7 +48,13 @@ class ReferenceLaunch:
 
 
 class BoundSweep:
-    """One kernel on fixed arrays."""
+    """One kernel on fixed arrays.
+
+    Attributes:
+        launch: enqueues it on the current stream; on host arrays, runs it.
+    """
+
+    launch: Callable[[], Any]
 
     def __init__(
         self,
@@ -59,7 +70,9 @@ class BoundSweep:
         if engine == "reference":
             self.bound: Any = ReferenceLaunch(kernel.definition, fields, outputs, self.values)
         else:
-            self.bound = kernel.bind(*fields, *outputs, **dict(zip(names, self.values, strict=True)))
+            with _FIRST_RUN:
+                self.bound = kernel.bind(*fields, *outputs, **dict(zip(names, self.values, strict=True)))
+        self.launch = self._first
 
     def set(self, values: Mapping[str, float]) -> None:
         """Take over the run-time scalars, where one of this kernel's changed."""
@@ -68,6 +81,7 @@ class BoundSweep:
             self.values = new
             self.bound.set_scalars(new)
 
-    def launch(self) -> None:
-        """Enqueue on the current stream; on host arrays, run."""
-        self.bound.launch()
+    def _first(self) -> None:
+        with _FIRST_RUN:
+            self.bound.launch()
+        self.launch = self.bound.launch

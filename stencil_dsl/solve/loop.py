@@ -5,39 +5,44 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
 
 from stencil_dsl.errors import StencilError
 from stencil_dsl.frontend.stencil import Stencil
-from stencil_dsl.runtime.arrays import Device, PaddedArray
+from stencil_dsl.runtime.arrays import Device
 from stencil_dsl.runtime.devices import gpu_available, require_cupy
 from stencil_dsl.runtime.kernel import Options
 from stencil_dsl.schedule.schedule import Schedule
 from stencil_dsl.solve import checkpoint
 from stencil_dsl.solve.binding import Setup
-from stencil_dsl.solve.boundaries import FieldRules, face_arrays, pass_entries
-from stencil_dsl.solve.boxes import Domain
+from stencil_dsl.solve.boundaries import FieldRules, local_faces, pass_entries
 from stencil_dsl.solve.composed import compose
 from stencil_dsl.solve.events import Event, Progress, check_finite
+from stencil_dsl.solve.fields import FieldAccess
+from stencil_dsl.solve.fusion import Fusion
 from stencil_dsl.solve.launches import Engine
-from stencil_dsl.solve.points import Receiver, Series, Source
 from stencil_dsl.solve.program import Program
+from stencil_dsl.solve.ranks import Ranks
 from stencil_dsl.solve.stepper import Scalars, Stepper
 from stencil_dsl.solve.system import Integrate, Part, Piece, System
+from stencil_dsl.solve.transports.base import Alone, Transport
 from stencil_dsl.transforms.boundary import BoundaryPass
 from stencil_dsl.transforms.expand_integrator import ExpandIntegratorPass
+from stencil_dsl.transforms.fuse_sweeps import FuseSweepsPass
+from stencil_dsl.transforms.halo_exchange import HaloExchangePass
 from stencil_dsl.transforms.insert_fills import InsertFillsPass
 from stencil_dsl.transforms.pipeline import PassManager
 from stencil_dsl.transforms.steps import constants
 
-P = TypeVar("P", Source, Receiver)
 Scalar = float | Callable[[int], float]
 """A number, or a function of the step's number."""
 
 
-class TimeLoop:
+class TimeLoop(FieldAccess):
     """Fields and the steps that advance them.
 
     Args:
@@ -52,6 +57,11 @@ class TimeLoop:
         profiles: fields that vary along some axes only: name to (positions of the axes, values).
         temporal_steps: steps that one sweep makes where that many are left to run; more than one needs one linear
             stencil and periodic faces, and changes results by rounding only.
+        fuse: which sweeps become one kernel: those for which the model predicts a gain ("auto"), none, or groups of
+            names of new fields.
+        ranks: this rank's end of a transport, such as `world()`; the interior is then cut into one box a rank. All
+            ranks make the same calls. With order="source" results have the bits of one rank.
+        grid: ranks along x, or along x and y; None cuts along x.
         engine: "kernel" runs the compiled kernels (on the host in the interpreter), "reference" their NumPy meaning.
         graphs: capture whole cycles of steps as CUDA graphs where scalars are constant.
         options: of `stencil_dsl.compile`: target, toolkit, cache, order, tune, store.
@@ -72,6 +82,9 @@ class TimeLoop:
         schedule: Schedule | Mapping[str, Schedule] | None = None,
         profiles: Mapping[str, tuple[Sequence[int], Any]] | None = None,
         temporal_steps: int = 1,
+        fuse: Literal["auto", "none"] | Sequence[Sequence[str]] = "auto",
+        ranks: Transport | None = None,
+        grid: Sequence[int] | None = None,
         engine: Engine = "kernel",
         graphs: bool = True,
         **options: Any,
@@ -84,98 +97,51 @@ class TimeLoop:
         self.dtype, self.step = dtype, 0
         self.device: Device = device or ("gpu" if gpu_available() else "cpu")
         options.setdefault("target", _target(self.device))
-        passes, module = self.passes(profiles or {}), self.system.module(dtype)
+        self.ranks = Ranks.along(ranks or Alone(), self.system.ndim, grid)
+        self.domain = self.ranks.domain(self.shape)
         setup = Setup(
-            Domain.single(self.shape),
+            self.domain,
             dtype,
             self.device,
             engine,
             Options(**options),
             {"*": schedule} if isinstance(schedule, Schedule) else dict(schedule or {}),
-            {name: face_arrays(rules, self.system.ndim) for name, rules in self.boundaries.items()},
+            {name: local_faces(rules, self.domain) for name, rules in self.boundaries.items()},
             dict(profiles or {}),
+            self.ranks.exchange if self.ranks.axes else None,
         )
+        module = self.system.module(dtype)
+        self.pipeline = self._passes(module, profiles or {}, fuse, setup.options)
+        graphs = graphs and not self.ranks.axes
         self.composed: Stepper | None = None
         if temporal_steps > 1:
-            self.composed = Stepper(Program(compose(module, temporal_steps, passes), setup), graphs, temporal_steps)
+            wide = compose(module, temporal_steps, self.pipeline)
+            self.composed = Stepper(Program(wide, setup), graphs, temporal_steps)
         shared = None if self.composed is None else self.composed.program.buffers
-        self.program = Program(passes.run(module), setup, shared)
+        self.program = Program(self.pipeline.run(module), setup, shared)
         self.stepper = Stepper(self.program, graphs)
         self._events: list[Event] = []
         self.snapshots: list[tuple[int, dict[str, np.ndarray]]] = []
 
-    def passes(self, profiles: Iterable[str] = ()) -> PassManager:
+    def _passes(self, module: ModuleOp, profiles: Iterable[str], fuse: Any, options: Options) -> PassManager:
         """The passes that make the step program of what the user gave."""
+        if fuse == "auto":
+            expanded = PassManager((ExpandIntegratorPass(),)).run(module.clone())
+            # The same shape on every rank, so that all decide alike.
+            shape = [-(-n // g) for n, g in zip(self.shape, self.ranks.grid, strict=True)]
+            groups = Fusion(expanded, shape, self.dtype, options.target, options.order).groups()
+        else:
+            groups = () if fuse == "none" else tuple(" ".join(group) for group in fuse)
         entries = (*(f"{name} * keep" for name in profiles), *pass_entries(self.boundaries))
-        return PassManager((ExpandIntegratorPass(), BoundaryPass(entries), InsertFillsPass()))
+        passes: list[ModulePass] = [ExpandIntegratorPass()]
+        passes += [FuseSweepsPass(groups)] if groups else []
+        passes += [BoundaryPass(entries), InsertFillsPass()]
+        passes += [HaloExchangePass(self.ranks.axes)] if self.ranks.axes else []
+        return PassManager(tuple(passes))
 
     def ir(self) -> str:
         """The step program with its kernels, as text that parses back."""
         return str(self.program.module)
-
-    # -- fields
-
-    @property
-    def fields(self) -> tuple[str, ...]:
-        """Names of the state's fields."""
-        return self.program.names
-
-    def __getitem__(self, name: str) -> PaddedArray:
-        """The array that holds a field now; after further steps it may hold another one."""
-        return self.program.array(name, self.stepper.position)
-
-    def set(self, name: str, data: Any, includes_halo: bool = False) -> None:
-        """Give a field its values.
-
-        Args:
-            data: an array over the whole interior, a number, or a function of one index array an axis.
-            includes_halo: the array's outer cells are the halo that the kernels need (`program.halo`); for fields that
-                no step changes, whose faces are Keep().
-        """
-        array, halo = self[name], self.program.halo
-        around = [sum(pair) * includes_halo for pair in halo]
-        shape = tuple(n + w for n, w in zip(self.shape, around, strict=True))
-        if callable(data):
-            starts = [-lo * includes_halo for lo, _ in halo]
-            data = data(*np.ogrid[tuple(slice(s, s + n) for s, n in zip(starts, shape, strict=True))])
-        values = np.broadcast_to(data.get() if hasattr(data, "get") else np.asarray(data), shape)
-        target = array.with_halo(halo) if includes_halo else array.interior
-        target[...] = values if array.device == "cpu" else require_cupy().asarray(values.astype(self.dtype))
-
-    def to_numpy(self, name: str) -> np.ndarray:
-        """A field's values over the whole interior, on the host."""
-        return self[name].to_numpy()
-
-    # -- points
-
-    def source(self, field: str, positions: Any, series: Series) -> Source:
-        """Add a series of values to a field at points, after every step.
-
-        Args:
-            field: name of a field of the state.
-            positions: of one or more points, in cells; the centre of the first cell is 0. Between the centres a value
-                is spread linearly.
-            series: value by step (and point), or a function of the step's number; beyond an array's end nothing.
-
-        Raises:
-            StencilError: for points outside, and with temporal_steps above 1.
-        """
-        return self._points(Source(field, positions, series, self.program.setup.domain))
-
-    def receiver(self, field: str, positions: Any) -> Receiver:
-        """Record a field at points after every step, for `traces`; arguments and errors as for `source`."""
-        return self._points(Receiver(field, positions, self.program.setup.domain))
-
-    def _points(self, points: P) -> P:
-        if self.composed is not None:
-            raise StencilError("sources and receivers act after every step; use temporal_steps=1")
-        self.program.add_points(points)
-        self.stepper.changed()
-        return points
-
-    def traces(self, receiver: Receiver) -> np.ndarray:
-        """What a receiver recorded: values by step and point, in float64."""
-        return receiver.interpolate(receiver.samples)
 
     # -- events
 
@@ -195,8 +161,10 @@ class TimeLoop:
         changing = [name for name in self.fields if name not in self.lasting]
 
         def look(loop: TimeLoop) -> None:
-            for name in changing:
-                check_finite(name, loop[name], loop.step)
+            found = [check_finite(n, loop[n], loop.step, [lo for lo, _ in loop.domain.box]) for n in changing]
+            bad = [text for texts in loop.ranks.transport.allgather(found) for text in texts if text]
+            if bad:
+                raise StencilError(bad[0])
 
         self.every(steps, look)
 
@@ -279,8 +247,8 @@ class TimeLoop:
 
     @property
     def identity(self) -> str:
-        """What a checkpoint must agree in: the step program, the shape, the element type."""
-        text = f"{self.ir()}\n{self.shape} {self.dtype}"
+        """What a checkpoint must agree in: the equations, boundaries, shape and element type."""
+        text = f"{self.system.module(self.dtype)}\n{pass_entries(self.boundaries)}\n{self.shape}"
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def save(self, path: str | Path) -> None:

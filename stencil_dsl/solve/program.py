@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
-from stencil_dsl.dialects.timestep import FillOp, SweepOp, texts
+from stencil_dsl.dialects.timestep import SweepOp, texts
 from stencil_dsl.errors import StencilError
 from stencil_dsl.runtime.arrays import PaddedArray, zeros
 from stencil_dsl.runtime.definition import Definition
 from stencil_dsl.runtime.kernel import Kernel
 from stencil_dsl.schedule.layout import Halo
-from stencil_dsl.solve.binding import Action, Binder, Phase, Setup, fill_widths
+from stencil_dsl.solve.binding import Action, Binder, Phase, Setup
 from stencil_dsl.solve.boxes import Domain, check_cover
 from stencil_dsl.solve.ghosts import RunTimeValues
 from stencil_dsl.solve.points import Clock, Receiver, Source
@@ -160,8 +160,5 @@ class Program:
     def lasting(self) -> list[Action]:
         """Fills of fields that no step changes."""
         if self._lasting is None:
-            arrays = {value: self.buffers[place] for value, place in self.storage.place.items()}
-            binder = self._binder(arrays)
-            fills = [op for op in self.step.body.block.ops if isinstance(op, FillOp) and op.once is not None]
-            self._lasting = [binder.fill(op.field, fill_widths(op), op.corners is not None).apply for op in fills]
+            self._lasting = self._binder({v: self.buffers[p] for v, p in self.storage.place.items()}).lasting()
         return self._lasting

@@ -55,15 +55,19 @@ class InsertFillsPass(ModulePass):
                 block.insert_op_before(fill, need.first)
 
 
-def needs(module: ModuleOp, step: StepOp) -> dict[SSAValue, Need]:
-    """Ghost cells that a step reads, by field, in the order in which they are first read."""
+def needs(module: ModuleOp, step: StepOp, cut: Sequence[int] = ()) -> dict[SSAValue, Need]:
+    """Ghost cells that a step reads, by field, in the order in which they are first read.
+
+    Args:
+        cut: axes along which the interior will be cut, so that ghost cells may lie anywhere.
+    """
     found: dict[SSAValue, Need] = {}
     for sweep in step.body.block.ops:
         if not isinstance(sweep, SweepOp):
             continue
         for value, kernel, index, box in steps.reads(module, sweep):
             offsets = kernel.offsets(index)
-            lo, hi = widths(offsets, box, step.ndim)
+            lo, hi = widths(offsets, box, step.ndim, cut)
             if not any(lo) and not any(hi):
                 continue
             need = found.setdefault(value, Need(sweep, [0] * step.ndim, [0] * step.ndim))
@@ -74,11 +78,12 @@ def needs(module: ModuleOp, step: StepOp) -> dict[SSAValue, Need]:
 
 
 def widths(
-    offsets: Sequence[tuple[int, ...]], box: Sequence[tuple[int, int]] | None, ndim: int
+    offsets: Sequence[tuple[int, ...]], box: Sequence[tuple[int, int]] | None, ndim: int, cut: Sequence[int] = ()
 ) -> tuple[list[int], list[int]]:
     """Per axis how far a stencil reads beyond the interior when it runs on a box of it.
 
-    A bound that is counted from the other end may lie anywhere, so it saves nothing.
+    A bound that is counted from the other end may lie anywhere, so it saves nothing; nor does one along an axis that
+    will be cut.
     """
     lo, hi = [0] * ndim, [0] * ndim
     for offset in offsets:
@@ -86,6 +91,8 @@ def widths(
             lo[axis] = max(lo[axis], -distance)
             hi[axis] = max(hi[axis], distance)
     for axis, (first, last) in enumerate(box or ()):
+        if axis in cut:
+            continue
         lo[axis] = max(0, lo[axis] - max(0, first))
         hi[axis] = max(0, hi[axis] + min(0, last))
     return lo, hi

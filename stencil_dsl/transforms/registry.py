@@ -22,6 +22,8 @@ PASSES: dict[str, str] = {
     "roofline": "stencil_dsl.transforms.roofline:RooflinePass",
     "boundary": "stencil_dsl.transforms.boundary:BoundaryPass",
     "expand-integrator": "stencil_dsl.transforms.expand_integrator:ExpandIntegratorPass",
+    "fuse-sweeps": "stencil_dsl.transforms.fuse_sweeps:FuseSweepsPass",
+    "halo-exchange": "stencil_dsl.transforms.halo_exchange:HaloExchangePass",
     "insert-fills": "stencil_dsl.transforms.insert_fills:InsertFillsPass",
 }
 

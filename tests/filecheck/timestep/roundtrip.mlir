@@ -3,7 +3,7 @@
 
 timestep.step @loop over 2 state ["u", "old"] (%u: !stencil.temp<?x?xf64>, %old: !stencil.temp<?x?xf64>) {
   timestep.fill %u lo [1, 0] hi [2, 1] corners once : !stencil.temp<?x?xf64>
-  %t = comm.start %u lo [1, 0] hi [1, 0] axes [0] : !stencil.temp<?x?xf64>
+  %t = comm.start %u lo [1, 0] hi [1, 0] outer [0, 0] to [1, 0] axes [0] once : !stencil.temp<?x?xf64>
   %a, %b = timestep.sweep onto(%old : !stencil.temp<?x?xf64>) ["b"] after(%t : !comm.token) margin [1, 0] to [1, 0] gives ["a", "b"] {
     timestep.piece @f(%u, %old) with ["dt"] gives ["a"] : !stencil.temp<?x?xf64>, !stencil.temp<?x?xf64>
     timestep.piece @g(%u) with [] gives ["b"] box [0, 1] to [0, -1] : !stencil.temp<?x?xf64>
@@ -16,7 +16,7 @@ timestep.step @loop over 2 state ["u", "old"] (%u: !stencil.temp<?x?xf64>, %old:
 
 // CHECK:      timestep.step @loop over 2 state ["u", "old"] (%u: !stencil.temp<?x?xf64>, %old: !stencil.temp<?x?xf64>) {
 // CHECK-NEXT:   timestep.fill %u lo [1, 0] hi [2, 1] corners once : !stencil.temp<?x?xf64>
-// CHECK-NEXT:   %t = comm.start %u lo [1, 0] hi [1, 0] axes [0] : !stencil.temp<?x?xf64>
+// CHECK-NEXT:   %t = comm.start %u lo [1, 0] hi [1, 0] outer [0, 0] to [1, 0] axes [0] once : !stencil.temp<?x?xf64>
 // CHECK-NEXT:   %a, %b = timestep.sweep onto(%old : !stencil.temp<?x?xf64>) ["b"] after(%t : !comm.token) margin [1, 0] to [1, 0] gives ["a", "b"] {
 // CHECK-NEXT:     timestep.piece @f(%u, %old) with ["dt"] gives ["a"] : !stencil.temp<?x?xf64>, !stencil.temp<?x?xf64>
 // CHECK-NEXT:     timestep.piece @g(%u) with [] gives ["b"] box [0, 1] to [0, -1] : !stencil.temp<?x?xf64>

@@ -1,0 +1,1 @@
+"""How ranks talk to each other: one small interface, and what implements it."""

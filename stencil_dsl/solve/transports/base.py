@@ -1,0 +1,75 @@
+"""What a transport must be able to do."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+TIMEOUT_SECONDS = 60.0
+"""How long a rank waits for another before it gives up."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """A contiguous array on its way to or from another rank.
+
+    Attributes:
+        tag: tells messages between the same two ranks apart; several with one tag arrive in the order sent.
+        what: for error messages.
+    """
+
+    peer: int
+    tag: int
+    array: Any
+    what: str
+
+
+class Pending(ABC):
+    """Messages on their way."""
+
+    @abstractmethod
+    def wait(self) -> None:
+        """Return when everything has arrived and what was sent may be overwritten.
+
+        Raises:
+            StencilError: where a peer is silent for too long, or has failed.
+        """
+
+
+class Transport(ABC):
+    """One rank's end.
+
+    Attributes:
+        rank, size: this rank and how many there are.
+        timeout: seconds to wait for a peer.
+    """
+
+    rank: int
+    size: int
+    timeout: float = TIMEOUT_SECONDS
+
+    @abstractmethod
+    def post(self, sends: Sequence[Message], receives: Sequence[Message]) -> Pending:
+        """Begin to exchange; arrays must not be touched before `wait`."""
+
+    @abstractmethod
+    def allgather(self, value: Any) -> list[Any]:
+        """The values of all ranks, by rank, on every rank; values are Python objects or host arrays."""
+
+    def barrier(self) -> None:
+        """Return when every rank has come here."""
+        self.allgather(None)
+
+
+class Alone(Transport):
+    """The only rank."""
+
+    rank, size = 0, 1
+
+    def post(self, sends: Sequence[Message], receives: Sequence[Message]) -> Pending:
+        raise AssertionError("a single rank has nobody to talk to")
+
+    def allgather(self, value: Any) -> list[Any]:
+        return [value]

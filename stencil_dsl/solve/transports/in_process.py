@@ -1,0 +1,125 @@
+"""Ranks that are threads of one process, on host arrays."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from stencil_dsl.errors import StencilError
+from stencil_dsl.solve.transports.base import TIMEOUT_SECONDS, Message, Pending, Transport
+
+POLL_SECONDS = 0.02
+"""How often a waiting rank looks whether another one has failed."""
+
+
+class Mailroom:
+    """What the ranks of one process share."""
+
+    def __init__(self, size: int, timeout: float = TIMEOUT_SECONDS) -> None:
+        if size < 1:
+            raise StencilError(f"there is at least one rank, got {size}")
+        self.size, self.timeout = size, timeout
+        self.failed: tuple[int, BaseException] | None = None
+        self._boxes: dict[Any, queue.SimpleQueue[Any]] = defaultdict(queue.SimpleQueue)
+        self._lock = threading.Lock()
+
+    def box(self, key: Any) -> queue.SimpleQueue[Any]:
+        with self._lock:
+            return self._boxes[key]
+
+    def fail(self, rank: int, error: BaseException) -> None:
+        """Let the others know, so that they do not wait in vain."""
+        with self._lock:
+            self.failed = self.failed or (rank, error)
+
+    def get(self, key: Any, what: str, rank: int, peer: int) -> Any:
+        """The next item of a box.
+
+        Raises:
+            StencilError: where it does not come in time, or some rank has failed.
+        """
+        box, end = self.box(key), time.monotonic() + self.timeout
+        while True:
+            try:
+                return box.get(timeout=POLL_SECONDS)
+            except queue.Empty:
+                pass
+            if self.failed is not None:
+                failed, error = self.failed
+                raise StencilError(f"rank {rank} gives up, because rank {failed} failed: {error}") from error
+            if time.monotonic() > end:
+                raise StencilError(
+                    f"rank {rank} waited {self.timeout:g} s for {what} of rank {peer}, which did not come; is it still"
+                    " running, and does it make the same steps?"
+                )
+
+
+class InProcess(Transport):
+    """One rank of a mailroom."""
+
+    def __init__(self, room: Mailroom, rank: int) -> None:
+        self.room, self.rank, self.size, self.timeout = room, rank, room.size, room.timeout
+        self._round = 0
+
+    def post(self, sends: Sequence[Message], receives: Sequence[Message]) -> Pending:
+        for m in sends:
+            self.room.box((self.rank, m.peer, m.tag)).put(np.array(m.array))
+        return _Arrivals(self, receives)
+
+    def allgather(self, value: Any) -> list[Any]:
+        self._round += 1
+        for peer in range(self.size):
+            self.room.box(("gather", self._round, self.rank, peer)).put(value)
+        return [
+            self.room.get(("gather", self._round, peer, self.rank), "a value", self.rank, peer)
+            for peer in range(self.size)
+        ]
+
+
+class _Arrivals(Pending):
+    def __init__(self, end: InProcess, receives: Sequence[Message]) -> None:
+        self.end, self.receives = end, receives
+
+    def wait(self) -> None:
+        for m in self.receives:
+            np.copyto(m.array, self.end.room.get((m.peer, self.end.rank, m.tag), m.what, self.end.rank, m.peer))
+
+
+def run_ranks(
+    size: int,
+    program: Callable[[Any], Any],
+    timeout: float = TIMEOUT_SECONDS,
+    transport: Callable[[Mailroom, int], Transport] = InProcess,
+) -> list[Any]:
+    """Run a program on every rank, each in a thread, and give what they return.
+
+    Args:
+        program: called with the rank's transport.
+        timeout: seconds that a rank waits for another.
+
+    Raises:
+        BaseException: what the first rank to fail raised.
+    """
+    room = Mailroom(size, timeout)
+    results: list[Any] = [None] * size
+
+    def work(rank: int) -> None:
+        try:
+            results[rank] = program(transport(room, rank))
+        except BaseException as error:
+            room.fail(rank, error)
+
+    threads = [threading.Thread(target=work, args=(rank,), name=f"rank {rank}") for rank in range(size)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if room.failed is not None:
+        raise room.failed[1]
+    return results
