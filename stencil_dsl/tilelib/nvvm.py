@@ -22,8 +22,9 @@ _ALL_LANES = "i32 -1"
 _BINARY = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 _COMPARE = {"lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "eq": "oeq", "ne": "une"}
 _LOGIC = ("and", "or", "xor")
-_INTRINSICS = {"abs": "fabs", "sqrt": "sqrt", "floor": "floor", "minnum": "minnum", "maxnum": "maxnum"}
-_LIBDEVICE = ("exp", "log", "sin", "cos", "tan", "tanh", "pow")
+# libNVVM knows few of LLVM's own intrinsics; its device library has them all.
+_LIBDEVICE = {"abs": "fabs", "minnum": "fmin", "maxnum": "fmax"}
+_LIBDEVICE |= {n: n for n in ("sqrt", "floor", "exp", "log", "sin", "cos", "tan", "tanh", "pow")}
 
 
 def opaque_pointers(arch: str) -> bool:
@@ -238,11 +239,8 @@ class FunctionBuilder:
             wins = self._new("i1", f"fcmp {'ogt' if name == 'max' else 'olt'} {first}, {last}")
             undefined = self._new("i1", f"fcmp uno {first}, {first.text}")
             return self.op("select", self.op("or", wins, undefined), first, args[1])
-        if name in _INTRINSICS:
-            width = "f64" if kind == "double" else "f32"
-            return self._call(kind, f"llvm.{_INTRINSICS[name]}.{width}", *args)
         if name in _LIBDEVICE:
-            return self._call(kind, f"__nv_{name}{'' if kind == 'double' else 'f'}", *args)
+            return self._call(kind, f"__nv_{_LIBDEVICE[name]}{'' if kind == 'double' else 'f'}", *args)
         raise TileLibraryError(f"device functions have no operation {name!r}")
 
     def lane(self) -> Register:

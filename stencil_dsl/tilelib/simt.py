@@ -108,7 +108,7 @@ def count_operations(text: str, symbol: str) -> Counter[str]:
         if op in names:
             found[names[op]] += 1
         elif call := re.match(r"\w+ @(?:llvm\.|__nv_)(\w+?)(?:f?\(|\.f)", rest) if op == "call" else None:
-            found[{"fabs": "abs"}.get(call[1], call[1])] += 1
+            found[{"fabs": "abs", "fmin": "minnum", "fmax": "maxnum"}.get(call[1], call[1])] += 1
     return found
 
 

@@ -9,13 +9,26 @@ import sys
 import types
 from math import exp, log
 
+import numpy as np
 import pytest
 from tilelib_cases import EXAMPLES_PARAMS, examples, examples_kernel, needs_libraries, relu, scale, warp_sum
 from toolchain_cases import SHIFT, SHIFT_PARAMS
 
 from stencil_dsl import toolchain
 from stencil_dsl.errors import ToolchainError
-from stencil_dsl.tilelib import TileLibraryError, adapter, make_library, tile_export
+from stencil_dsl.tilelib import (
+    Code,
+    Export,
+    Parameter,
+    TileLibrary,
+    TileLibraryError,
+    adapter,
+    evaluate,
+    make_library,
+    tile_export,
+)
+from stencil_dsl.tilelib.layouts import warpwise
+from stencil_dsl.tilelib.nvvm import FunctionBuilder
 from stencil_dsl.toolchain import (
     BuildRequest,
     KernelCache,
@@ -179,6 +192,43 @@ def test_math_comes_from_libdevice():
     source = examples_kernel(library, True)
     _, use = compiled(source, (library,))
     assert use.count("CALL") == 0 and use.count("MUFU") >= 1
+
+
+OPERATIONS = ("add", "sub", "mul", "div", "min", "max", "minnum", "maxnum", "pow")
+FUNCTIONS = ("neg", "abs", "sqrt", "floor", "exp", "log", "sin", "cos", "tan", "tanh")
+
+
+def every_operation(dtype: str) -> TileLibrary:
+    """Two inputs; one output for each operation, and one for choices."""
+    names = [*OPERATIONS, *FUNCTIONS, "choice"]
+    fragmap = warpwise(32)
+    parameters = [Parameter(n, dtype, "in", (32,), fragmap) for n in ("a", "b")]
+    parameters += [Parameter(f"{n}_out", dtype, "out", (32,), fragmap) for n in names]
+    b = FunctionBuilder(Export("all", "all_impl", tuple(parameters), "warp").check())
+    x, y = b.read(0), b.read(1)
+    for number, name in enumerate(names[:-1], start=2):
+        b.write(number, 0, b.op(name, x, y) if name in OPERATIONS else b.op(name, x))
+    tests = [b.op(name, x, y) for name in ("lt", "le", "gt", "ge", "eq", "ne")]
+    both = b.op("and", tests[0], b.op("or", tests[5], b.op("not", tests[2])))
+    chosen = b.op("select", b.op("xor", both, b.op("and", tests[1], b.op("or", tests[3], tests[4]))), x, y)
+    b.write(len(names) + 1, 0, b.shuffle(chosen, b.lane_plus(1)))
+    return TileLibrary("operations", (b.export,), (Code("nvvm", b.text()),))
+
+
+@pytest.mark.parametrize("arch", ["sm_90", "sm_100"])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_every_operation_builds(dtype, arch):
+    library = every_operation(dtype)
+    assert len(build_library(library, arch, toolchain.find())) > 1000
+    a, b = np.random.default_rng(5).uniform(0.5, 2.0, (2, 32)).astype(dtype)
+    results = evaluate(library, "all", [a, b, *[a] * (len(OPERATIONS) + len(FUNCTIONS) + 1)])
+    numpy = ["add", "subtract", "multiply", "divide", "minimum", "maximum", "fmin", "fmax", "power"]
+    for name, got in zip(numpy, results, strict=False):
+        assert np.array_equal(got, getattr(np, name)(a, b)), name
+    for name, got in zip(FUNCTIONS, results[len(numpy) :], strict=False):
+        assert np.array_equal(got, getattr(np, {"neg": "negative"}.get(name, name))(a)), name
+    # The first condition is a < b, the second a == b, so what is chosen is the smaller one.
+    assert np.array_equal(results[-1], np.roll(np.minimum(a, b), -1))
 
 
 def test_older_toolkits_are_refused():
