@@ -20,6 +20,7 @@ DIALECTS: dict[str, str] = {
     "simt": "stencil_dsl.dialects.simt:Simt",
     "boundary": "stencil_dsl.dialects.boundary:Boundary",
     "comm": "stencil_dsl.dialects.comm:Comm",
+    "layout": "stencil_dsl.dialects.layout:Layout",
     "timestep": "stencil_dsl.dialects.timestep:Timestep",
 }
 
