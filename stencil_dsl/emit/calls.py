@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from stencil_dsl.dialects import simt, tile
 from stencil_dsl.schedule.problem import Lowered
@@ -56,6 +56,20 @@ def call(emitter: Emitter, op: simt.CallOp) -> None:
     emitter.line(")")
 
 
+def call_operand(emitter: Emitter, op: Operation) -> tuple[str, str]:
+    """Text of an operation that makes tiles for calls, and a name for its value."""
+    match op:
+        case simt.SlotOp():
+            return f"ct.zeros({emitter.shape(op.result)}, dtype=ct.{emitter.problem.dtype})", "slot"
+        case simt.HaloIndexOp():
+            return _halo_index(emitter, op), "near"
+        case simt.GatherOp():
+            index = emitter.index_tuple((*op.index, op.lanes))
+            array = emitter.ref(op.array)
+            return f"ct.gather({array}, {index}, check_bounds=False)", f"t_{array}"
+    raise NotImplementedError(op.name)
+
+
 def _kind(emitter: Emitter, value: SSAValue) -> str:
     assert isinstance(value.type, tile.TileType)
     return f"(ct.{emitter.problem.dtype}, {value.type.extents})"
@@ -74,7 +88,7 @@ def _wrapped(before: str, items: list[str], after: str) -> list[str]:
     return [*lines, current + after]
 
 
-def halo_index(emitter: Emitter, op: simt.HaloIndexOp) -> str:
+def _halo_index(emitter: Emitter, op: simt.HaloIndexOp) -> str:
     """Index of what each lane needs beyond its warp; see `simt.halo_index`."""
     origin, footprint, part, left, right = (
         getattr(op, name).value.data for name in ("origin", "footprint", "part", "left", "right")

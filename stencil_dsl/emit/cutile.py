@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from stencil_dsl.dialects import simt, tile
-from stencil_dsl.emit.calls import call, halo_index, library_lines
+from stencil_dsl.emit.calls import call, call_operand, library_lines
 from stencil_dsl.emit.names import Namer
 from stencil_dsl.schedule.problem import Lowered, Problem
 from stencil_dsl.schedule.schedule import Schedule
@@ -168,14 +168,8 @@ class Emitter:
                 return Text(text), "pair", True
             case tile.ReshapeOp():
                 return Text(f"ct.reshape({self.ref(op.tile)}, {self.shape(op.result)})"), "row", True
-            case simt.SlotOp():
-                return Text(f"ct.zeros({self.shape(op.result)}, dtype=ct.{self.problem.dtype})"), "slot", False
-            case simt.HaloIndexOp():
-                return Text(halo_index(self, op)), "near", False
-            case simt.GatherOp():
-                text = f"ct.gather({self.ref(op.array)}, {self.index_tuple((*op.index, op.lanes))}, check_bounds=False)"
-                return Text(text), "t_" + self.ref(op.array), False
-        raise NotImplementedError(op.name)
+        text, hint = call_operand(self, op)
+        return Text(text), hint, False
 
     @staticmethod
     def shape(value: SSAValue) -> str:
