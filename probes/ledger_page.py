@@ -1,0 +1,65 @@
+"""The documentation's page of claims, made from the ledger and the probes themselves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from probes import catalogue
+from stencil_dsl.testing import ledger
+
+ROOT = Path(__file__).parent.parent
+PAGE, LEDGER = ROOT / "docs/claims.md", ROOT / "results/claims.csv"
+
+HEAD = """# Claims
+
+Design choices rest on measured behaviour of compilers and GPUs. Each is a claim that a probe under `probes/` measures
+again: on code (registers, spills, instructions, branches, memory operations) without a GPU, on times with one. After an
+upgrade the ledger says which choices went stale.
+
+    pytest probes                                   # compile tier, default toolkit, sm_90
+    pytest probes -k occupancy --toolkit 13.4 --toolkit 13.5
+    pytest probes --gpu                             # adds times
+    pytest probes --golden                          # the gate: compares with the golden files of this tool set
+
+This page is made by `python -m probes ledger --page` from `results/claims.csv`; do not edit it.
+"""
+MARK = {"holds": "holds", "weaker": "weaker", "reversed": "**reversed**", "cannot be tested here": "needs a GPU"}
+
+
+def page(rows: list[ledger.Row]) -> str:
+    """The page: a table of the newest verdicts, then what each rests on."""
+    claims = catalogue.claims()
+    by_claim = {number: [row for row in rows if row["claim"] == str(number)] for number in claims}
+    lines = [HEAD, "| claim | | code | time |", "|---|---|---|---|"]
+    for number, (claim, _) in claims.items():
+        cells = [_verdicts(by_claim[number], tier) for tier in ("code", "time")]
+        lines.append(f"| [{number}](#claim-{number}) | {_cell(claim.text)} | {cells[0]} | {cells[1]} |")
+    for number, (claim, module) in claims.items():
+        path = f"{module.replace('.', '/')}.py"
+        lines += [
+            "",
+            f"(claim-{number})=",
+            f"## {number}. {claim.text}",
+            "",
+            f"Source: {claim.source}. Probe: `{path}`.",
+            "",
+        ]
+        for row in by_claim[number]:
+            place = f"{row['device'] or row['arch']}, {row['tools']}"
+            lines.append(f"- {row['tier']}, {place}: *{row['verdict']}*. {row['why']}")
+        if not by_claim[number]:
+            lines.append("- not in the ledger yet")
+    return "\n".join(lines) + "\n"
+
+
+def _verdicts(rows: list[ledger.Row], tier: str) -> str:
+    """Verdicts of one tier by tool set, newest last; one word where they agree."""
+    found = [(row["tools"], MARK[row["verdict"]]) for row in rows if row["tier"] == tier]
+    verdicts = list(dict.fromkeys(verdict for _, verdict in found))
+    if len(verdicts) <= 1:
+        return "".join(verdicts)
+    return "; ".join(f"{verdict} ({tools})" for tools, verdict in found)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
