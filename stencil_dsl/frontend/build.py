@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from stencil_dsl.dialects import source
+from stencil_dsl.dialects.hints import hint_of
 from stencil_dsl.frontend.values import Node
 
 if TYPE_CHECKING:
@@ -89,4 +90,4 @@ def _operation(node: Node, dtype: str, arguments: dict[str, SSAValue], operands:
 
 def _hint(name: str | None) -> str | None:
     """A Python name as the name of an IR value, where the IR can spell it."""
-    return name if name is not None and name.isascii() else None
+    return hint_of(name) if name is not None and name.isascii() else None

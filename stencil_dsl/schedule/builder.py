@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import AnyFloat, FloatAttr, IndexType, IntegerAttr
 from xdsl.ir import Block, Operation, Region
 
 from stencil_dsl.dialects import tile
+from stencil_dsl.dialects.hints import hint_of
 from stencil_dsl.schedule.expr import Node
 
 Value = Any
@@ -223,11 +224,11 @@ class TileBuilder(Numbering):
         if not op.results:
             return None
         if hint:
-            op.results[0].name_hint = hint
+            op.results[0].name_hint = hint_of(hint)
         return op.results[0]
 
     def hint(self, value: Value, name: str) -> None:
-        value.name_hint = value.name_hint or name
+        value.name_hint = value.name_hint or hint_of(name)
 
     def map_op(self, op: str, args: Sequence[Value]) -> Callable[[], Operation]:
         return lambda: tile.MapOp(op, args, self.type)

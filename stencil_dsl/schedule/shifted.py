@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Region
 
 from stencil_dsl.dialects import tile
+from stencil_dsl.dialects.hints import hint_of
 from stencil_dsl.errors import ScheduleError
 from stencil_dsl.schedule.builder import Numbering, TileBuilder, Value
 from stencil_dsl.schedule.counting import CountingBuilder, Counts
@@ -76,7 +77,7 @@ def kernel_block(problem: Problem, params: list[Param], pair: int) -> Block:
             types.append(tile.ArrayType(rank if p.kind == "field" else problem.ndim, problem.element))
     block = Block(arg_types=types)
     for arg, p in zip(block.args, params, strict=True):
-        arg.name_hint = p.name
+        arg.name_hint = hint_of(p.name)
     return block
 
 
@@ -86,7 +87,7 @@ def wrap_module(problem: Problem, body: Block, schedule: Schedule, params: list[
     kernel = tile.KernelOp(problem.name, Region(body), schedule.occupancy, schedule.warps)
     host = Block(arg_types=types)
     for arg, p in zip(host.args, params, strict=True):
-        arg.name_hint = p.name
+        arg.name_hint = hint_of(p.name)
     host.add_ops([tile.LaunchOp(problem.name, list(grid or ()), list(host.args)), func.ReturnOp()])
     return ModuleOp([kernel, func.FuncOp(f"launch_{problem.name}", (types, []), Region(host))])
 

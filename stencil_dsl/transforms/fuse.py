@@ -8,6 +8,7 @@ from xdsl.dialects import func, stencil
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.ir import Block, Region, SSAValue
 
+from stencil_dsl.dialects.hints import hint_of
 from stencil_dsl.errors import StencilError
 from stencil_dsl.transforms.analysis import field_names, output_names, scalar_names, the_apply
 
@@ -36,7 +37,7 @@ def fuse_modules(modules: Sequence[ModuleOp], name: str) -> ModuleOp:
     types = [temp] * len(fields) + [temp.element_type] * len(scalars)
     body = Block(arg_types=types)
     for arg, arg_name in zip(body.args, fields + scalars, strict=True):
-        arg.name_hint = arg_name
+        arg.name_hint = hint_of(arg_name)
     where = dict(zip(fields + scalars, body.args, strict=True))
     results: list[SSAValue] = []
     for module in modules:
@@ -51,7 +52,7 @@ def fuse_modules(modules: Sequence[ModuleOp], name: str) -> ModuleOp:
     body.add_op(stencil.ReturnOp.build(operands=[results]))
     outer = Block(arg_types=types)
     for arg, arg_name in zip(outer.args, fields + scalars, strict=True):
-        arg.name_hint = arg_name
+        arg.name_hint = hint_of(arg_name)
     apply = stencil.ApplyOp(list(outer.args), Region(body), [temp] * len(results))
     outer.add_ops([apply, func.ReturnOp(*apply.res)])
     function = func.FuncOp(name, (types, [temp] * len(results)), Region(outer))

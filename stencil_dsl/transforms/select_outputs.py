@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import ArrayAttr, FunctionType, ModuleOp, StringAttr
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.passes import ModulePass
 
+from stencil_dsl.dialects.hints import hint_of
 from stencil_dsl.errors import StencilError
 from stencil_dsl.transforms import analysis
 from stencil_dsl.transforms.dce import StencilDcePass
@@ -58,7 +59,7 @@ def _rebuild(
     mapping: dict[SSAValue, SSAValue] = dict(zip(used, body.args, strict=True))
     for block in (body, outer):
         for arg, arg_name in zip(block.args, used_names, strict=True):
-            arg.name_hint = arg_name
+            arg.name_hint = hint_of(arg_name)
     for inner in apply.region.block.ops:
         body.add_op(inner.clone(mapping))
     temp = apply.res[0].type

@@ -14,6 +14,7 @@ from xdsl.dialects import arith, builtin, func, scf, stencil
 from xdsl.dialects import math as math_dialect
 from xdsl.parser import Parser
 
+from stencil_dsl.dialects.simt import Simt
 from stencil_dsl.dialects.source import Source
 from stencil_dsl.dialects.tile import Tile
 from stencil_dsl.reference.numpy_eval import evaluate
@@ -28,7 +29,7 @@ MAX_OFFSET = 4
 def context() -> Context:
     ctx = Context()
     for dialect in (
-        builtin.Builtin, func.Func, arith.Arith, math_dialect.Math, scf.Scf, stencil.Stencil, Source, Tile
+        builtin.Builtin, func.Func, arith.Arith, math_dialect.Math, scf.Scf, stencil.Stencil, Source, Tile, Simt
     ):  # fmt: skip
         ctx.load_dialect(dialect)
     return ctx
