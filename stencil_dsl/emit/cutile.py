@@ -96,6 +96,8 @@ class Emitter:
 
     def define(self, value: SSAValue, expr: Text, hint: str, inline: bool) -> None:
         """Name a value, or keep its text for its one use nearby."""
+        if value in self.inlined:
+            return
         uses = list(value.uses)
         same_block = len(uses) == 1 and uses[0].operation.parent_block() is value.owner.parent_block()  # type: ignore[union-attr]
         if inline and same_block and len(expr.text) <= _INLINE_WIDTH:
