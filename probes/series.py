@@ -6,7 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from stencil_dsl.testing import FunctionVariant, KernelVariant, Prepared, Target, Variant
 from stencil_dsl.testing.tile_kernels import compare_small, small_outputs
@@ -34,6 +34,8 @@ class Part:
 @dataclass(frozen=True)
 class Series(Variant):
     """Launches in a row. Facts are summed over its kernels, registers and shared memory are the largest."""
+
+    remembered: ClassVar[bool] = True
 
     id: str
     parts: tuple[Part, ...]
@@ -102,6 +104,8 @@ class FunctionSeries(Variant):
         concurrent: each launch has a stream of its own; else they follow one another.
         small: the launches that the interpreter runs, where they are not the parts on smaller extents.
     """
+
+    remembered: ClassVar[bool] = True
 
     id: str
     parts: tuple[FunctionVariant, ...]

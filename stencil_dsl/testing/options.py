@@ -35,6 +35,9 @@ def add(parser: pytest.Parser) -> None:
     group.addoption("--results", metavar="DIR", help="folder for records (default: results/ under the root folder)")
     group.addoption("--golden", action="store_true", help="compare compile-time facts with the golden files")
     group.addoption("--update-golden", action="store_true", help="write the golden files of this tool set")
+    group.addoption(
+        "--fresh", action="store_true", help="measure what an earlier run of the same code and tools found again"
+    )
     group.addoption("--dump", metavar="DIR", help="write source, Tile IR, SASS and remarks of every variant to DIR")
 
 

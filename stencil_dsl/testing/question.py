@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     import numpy as np
@@ -58,6 +58,8 @@ class Variant:
     """
 
     id: str
+    #: Outcomes without a device may be taken from an earlier run of the same code and tools.
+    remembered: ClassVar[bool] = False
 
     def compile_facts(self, target: Target) -> dict[str, Any]:
         """Facts known without a device (JSON-able): resources, schedule, tool set. Empty where nothing

@@ -18,6 +18,7 @@ from stencil_dsl.testing.options import Settings, settings
 from stencil_dsl.testing.question import Question, Target
 from stencil_dsl.testing.records import resumable
 from stencil_dsl.testing.reference import QuestionRef
+from stencil_dsl.testing.remembered import Memory
 from stencil_dsl.testing.sampling import used_times
 from stencil_dsl.testing.worker import Task, Worker, _reason, member_name
 
@@ -89,6 +90,7 @@ class Measurements:
         self._timed: dict[tuple[str, str], dict[str, Any]] = {}
         self._worker: Worker | None = None
         self._earlier = resumable(config)
+        self.memory = Memory(config.rootpath, config.option.fresh)
         self._info = describe(self._settings.device_class, self._settings.device_number) if self._settings.gpu else None
 
     def question(self, reference: QuestionRef) -> Question:
@@ -135,8 +137,13 @@ class Measurements:
     def _facts(self, reference: QuestionRef, question: Question, name: str, target: Target) -> dict[str, Any]:
         key = (reference.key, name, target)
         if key not in self._compiled:
+            variant = question.variant(name)
             try:
-                self._compiled[key] = {"facts": question.variant(name).compile_facts(target)}
+                facts = self.memory.recall(reference, variant, target, "facts")
+                if facts is None:
+                    facts = variant.compile_facts(target)
+                    self.memory.keep(reference, variant, target, "facts", facts)
+                self._compiled[key] = {"facts": facts}
             except Exception as error:  # one variant that does not compile is a result, not the end of the run
                 self._compiled[key] = {"failure": _reason(error)}
         return self._compiled[key]
@@ -149,8 +156,14 @@ class Measurements:
             if earlier.get("values") and earlier.get("facts") == found.get("facts") and not earlier.get("samples"):
                 checked: dict[str, Any] = {"values": earlier["values"]}
             else:
+                variant = question.variant(name)
                 try:
-                    checked = {"values": question.variant(name).validate(target)}
+                    values = self.memory.recall(reference, variant, target, "values")
+                    if values is None:
+                        values = variant.validate(target)
+                        if values is not None and values["ok"]:
+                            self.memory.keep(reference, variant, target, "values", values)
+                    checked = {"values": values}
                 except Exception as error:
                     checked = {"failure": _reason(error)}
             self._compiled[(reference.key, name, target)]["checked"] = checked

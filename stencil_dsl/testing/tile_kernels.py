@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import gcd, prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from stencil_dsl.testing.question import Prepared, Question, Reference, Source, Target, Variant
 from stencil_dsl.testing.variants import resource_facts
@@ -133,6 +133,8 @@ class FunctionVariant(Variant):
         libraries: tile libraries that the kernel calls.
         capturable: launches can be captured in a CUDA graph; False times them as the host enqueues them.
     """
+
+    remembered: ClassVar[bool] = True
 
     id: str
     problem: Problem

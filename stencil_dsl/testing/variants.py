@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from stencil_dsl.errors import ToolchainError
 from stencil_dsl.testing.question import Prepared, Target, Variant
@@ -25,6 +25,8 @@ class KernelVariant(Variant):
         inputs: the question's input names in the order of the kernel's fields.
         scalars: run-time scalars of the launch.
     """
+
+    remembered: ClassVar[bool] = True
 
     id: str
     make: Callable[[Target], Kernel]
