@@ -14,6 +14,7 @@ import numpy as np
 import stencil_dsl
 from stencil_dsl.reference.numpy_eval import evaluate
 from stencil_dsl.runtime.arrays import PaddedArray, empty
+from stencil_dsl.runtime.devices import require_cupy
 from stencil_dsl.runtime.kernel import Kernel
 from stencil_dsl.schedule.layout import Halo
 from stencil_dsl.schedule.schedule import Schedule
@@ -41,6 +42,7 @@ class Case:
         data: ORDINARY, ZEROS or ANYTHING.
         extra: cells of halo that arrays have beyond what the stencil reads.
         own_halo: each field has the halo that it needs itself; otherwise all have the widest.
+        inplace: the first output is written over the first field, which has to be read at the cell itself only.
     """
 
     stencil: RandomStencil
@@ -51,6 +53,7 @@ class Case:
     data: int = ORDINARY
     extra: int = 0
     own_halo: bool = False
+    inplace: bool = False
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self) | {"schedule": self.schedule.to_json()}
@@ -60,7 +63,7 @@ class Case:
         s = data["stencil"]
         known: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in s.items()}
         stencil = RandomStencil(**known)
-        rest = {k: data[k] for k in ("dtype", "seed", "data", "extra", "own_halo")}
+        rest = {k: data[k] for k in ("dtype", "seed", "data", "extra", "own_halo", "inplace")}
         return cls(stencil, schedule=Schedule.from_json(data["schedule"]), shape=tuple(data["shape"]), **rest)
 
     def kernel(self, static: bool = False, target: str = "sm_90", cache: KernelCache | None = None) -> Kernel:
@@ -142,13 +145,11 @@ def make_arguments(case: Case, kernel: Kernel, device: Literal["cpu", "gpu"] = "
             slice(most - own, n - most_hi + own_hi)
             for n, (most, most_hi), (own, own_hi) in zip(full, kernel.halo, halo, strict=True)
         )
-        target = field.with_halo(halo)
-        if device == "gpu":
-            target.set(np.ascontiguousarray(data[read]))
-        else:
-            target[...] = data[read]
+        field.with_halo(halo)[...] = require_cupy().asarray(data[read]) if device == "gpu" else data[read]
     halo = wide if case.extra != 1 else ((0, 0),) * len(case.shape)
     outs = [poisoned(case.shape, halo, case.dtype, device) for _ in kernel.definition.outputs]
+    if case.inplace:
+        outs[0] = fields[0]
     return Arguments(values, fields, outs, random_scalars(case, rng))
 
 
@@ -177,14 +178,14 @@ def same_bits(got: np.ndarray, want: np.ndarray) -> np.ndarray:
     return (np.ascontiguousarray(got).view(kind) == want.view(kind)) | (np.isnan(got) & np.isnan(want))
 
 
-def stray_writes(array: PaddedArray) -> int:
-    """Elements outside the interior that no longer hold the poison."""
-    kind = _BITS[array.dtype]
-    flat = host(array.buffer).view(kind).copy()
-    full = flat[: int(np.prod(array.layout.extents))].reshape(array.layout.extents)
-    inside = tuple(slice(o, o + n) for o, n in zip(array.layout.origin, array.shape, strict=True))
-    full[inside] = POISON[array.dtype]
-    return int((flat != POISON[array.dtype]).sum())
+def stray_writes(array: PaddedArray, before: np.ndarray | None = None) -> int:
+    """Elements outside the interior that no longer hold what they held before (by default, the poison)."""
+    kind, layout = _BITS[array.dtype], array.layout
+    flat = host(array.buffer).view(kind)
+    changed = flat != (POISON[array.dtype] if before is None else before.view(kind))
+    full = changed[: int(np.prod(layout.extents))].reshape(layout.extents)
+    full[tuple(slice(o, o + n) for o, n in zip(layout.origin, layout.shape, strict=True))] = False
+    return int(changed.sum())
 
 
 def unwritten(array: PaddedArray) -> int:
@@ -193,17 +194,15 @@ def unwritten(array: PaddedArray) -> int:
     return int((inner == POISON[array.dtype]).sum())
 
 
-def check_results(
-    case: Case, kernel: Kernel, a: Arguments, exact: bool, outs: Sequence[PaddedArray] | None = None
-) -> str:
+def check_results(case: Case, kernel: Kernel, a: Arguments, exact: bool) -> str:
     """What is wrong with the outputs, or ""."""
     wants = expected(case, kernel, a)
     allowed = [np.zeros(case.shape)] * len(wants) if exact else bounds(case, kernel, a)
-    names = kernel.definition.outputs
-    for name, out, want, limit in zip(names, outs or a.outs, wants, allowed, strict=True):
+    for n, (name, out, want, limit) in enumerate(zip(kernel.definition.outputs, a.outs, wants, allowed, strict=True)):
+        before = make_arguments(case, kernel).fields[0].buffer if case.inplace and n == 0 else None
         if count := unwritten(out):
             return f"{name}: {count} cells were not written"
-        if count := stray_writes(out):
+        if count := stray_writes(out, before):
             return f"{name}: {count} elements outside the interior were written"
         got = host(out.interior)
         with np.errstate(all="ignore"):

@@ -6,6 +6,7 @@ that was made from what lies outside the halo are all found.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -14,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import stencil_dsl
-from stencil_dsl.runtime.arrays import PaddedArray
 from stencil_dsl.schedule.schedule import Schedule
 from stencil_dsl.testing.random_cases import (
     Case,
@@ -64,23 +64,8 @@ def test_bound_is_tight_enough_to_mean_something(case: Case) -> None:
 
 @given(cases("source", pointwise=True) | cases("fast", pointwise=True))
 def test_update_in_place(case: Case) -> None:
-    """An output may be a field that is read at the cell itself only."""
-    kernel = case.kernel()
-    a = make_arguments(case, kernel)
-    outs: list[PaddedArray] = [a.fields[0], *a.outs[1:]]
-    before = a.fields[0].buffer.copy()
-    kernel(*a.fields, *outs, **a.scalars)
-    limits = bounds(case, kernel, a) if case.schedule.order == "fast" else None
-    for n, (out, want) in enumerate(zip(outs, expected(case, kernel, a), strict=True)):
-        right = same_bits(out.interior, want)
-        if limits is not None:
-            right |= np.abs(out.interior.astype("f8") - want.astype("f8")) <= limits[n]
-        assert right.all()
-    # The halo of the field that was updated is as it was.
-    a.fields[0].interior[...] = 0
-    inside = PaddedArray(before, a.fields[0].layout, case.dtype)
-    inside.interior[...] = 0
-    assert before.tobytes() == a.fields[0].buffer.tobytes()
+    """An output may be a field that is read at the cell itself only; its halo stays as it is."""
+    assert check_case(replace(case, inplace=True), exact=case.schedule.order == "source") == ""
 
 
 @given(cases("source", "shifted"), st.sampled_from(["own", "cut", "strided"]))
