@@ -83,30 +83,42 @@ def evaluate(
         StencilError: wrong number of fields or scalars, wrong dtype or rank, an array that does not hold
             the halo which the stencil reads, or an operation without a NumPy meaning.
     """
+    return prepare(module, fields, origins, shape)(scalars)
+
+
+def prepare(
+    module: ModuleOp, fields: Sequence[np.ndarray], origins: Sequence[tuple[int, ...]], shape: tuple[int, ...]
+) -> Callable[[Sequence[float]], list[np.ndarray]]:
+    """`evaluate` for repeated use on the same arrays: a function of the scalars. Arguments and errors as there."""
     apply = analysis.the_apply(module)
     names = _argument_names(module, apply)
-    _check_inputs(apply, names, fields, origins, shape, scalars)
+    _check_inputs(apply, names, fields, origins, shape)
     dtype = np.dtype(analysis.dtype_name(apply))
-    with np.errstate(over="ignore"):
-        given = [dtype.type(value) for value in scalars]
-    start: Values = dict(zip(analysis.scalar_arguments(apply), given, strict=True))
+    arguments = analysis.scalar_arguments(apply)
     views = dict(zip(analysis.field_arguments(apply), zip(fields, origins, strict=True), strict=True))
     steps = list(_steps(apply, views, shape, dtype))
     terminator = apply.region.block.last_op
     assert terminator is not None
-    results = [np.empty(shape, dtype) for _ in apply.res]
     rows = max(1, SLAB_POINTS // math.prod(shape[1:]))
-    with np.errstate(all="ignore"):
-        for first in range(0, shape[0], rows):
-            last = min(first + rows, shape[0])
-            values = dict(start)
-            for result, step, dead in steps:
-                values[result] = step(values, first, last)
-                for value in dead:
-                    values.pop(value, None)
-            for out, value in zip(results, terminator.operands, strict=True):
-                out[first:last] = values[value]
-    return results
+
+    def run(scalars: Sequence[float]) -> list[np.ndarray]:
+        if len(scalars) != len(arguments):
+            raise StencilError(f"the stencil takes {len(arguments)} scalars, got {len(scalars)}")
+        results = [np.empty(shape, dtype) for _ in apply.res]
+        with np.errstate(all="ignore"):
+            start: Values = dict(zip(arguments, map(dtype.type, scalars), strict=True))
+            for first in range(0, shape[0], rows):
+                last = min(first + rows, shape[0])
+                values = dict(start)
+                for result, step, dead in steps:
+                    values[result] = step(values, first, last)
+                    for value in dead:
+                        values.pop(value, None)
+                for out, value in zip(results, terminator.operands, strict=True):
+                    out[first:last] = values[value]
+        return results
+
+    return run
 
 
 def _argument_names(module: ModuleOp, apply: stencil.ApplyOp) -> list[str]:
@@ -125,7 +137,6 @@ def _check_inputs(
     fields: Sequence[np.ndarray],
     origins: Sequence[tuple[int, ...]],
     shape: tuple[int, ...],
-    scalars: Sequence[float],
 ) -> None:
     rank, dtype = apply.get_rank(), analysis.dtype_name(apply)
     if len(fields) != len(names) or len(origins) != len(names):
@@ -133,8 +144,6 @@ def _check_inputs(
             f"the stencil takes {len(names)} fields ({', '.join(names)}): "
             f"got {len(fields)} arrays and {len(origins)} origins"
         )
-    if len(scalars) != len(analysis.scalar_arguments(apply)):
-        raise StencilError(f"the stencil takes {len(analysis.scalar_arguments(apply))} scalars, got {len(scalars)}")
     if len(shape) != rank or min(shape) < 1:
         raise StencilError(f"the interior of a {rank}-dimensional stencil cannot have the shape {shape}")
     for name, array, origin, box in zip(names, fields, origins, analysis.footprint(apply), strict=True):

@@ -66,10 +66,16 @@ class Setup:
 
 @dataclass
 class Phase:
-    """One step on fixed buffers."""
+    """One step on fixed buffers.
+
+    Attributes:
+        actions: what to do, in order.
+        fills: those of the actions that fill ghost cells without other ranks.
+    """
 
     actions: list[Action]
     sweeps: list[BoundSweep]
+    fills: dict[Action, GhostFill]
 
     def set(self, scalars: Mapping[str, float]) -> None:
         for sweep in self.sweeps:
@@ -102,16 +108,19 @@ class Binder:
 
     def bind(self) -> Phase:
         actions: list[Action] = []
+        fills: dict[Action, GhostFill] = {}
         for op in self.step.body.block.ops:
             if isinstance(op, FillOp) and op.once is None:
-                actions.append(self.fill(op.field, fill_widths(op), op.corners is not None).apply)
+                fill = self.fill(op.field, fill_widths(op), op.corners is not None)
+                actions.append(fill.apply)
+                fills[fill.apply] = fill
             elif isinstance(op, StartOp) and op.once is None:
                 actions.append(self._start(op).start)
             elif isinstance(op, WaitOp):
                 actions.append(self.tokens[op.token].wait)
             elif isinstance(op, SweepOp):
                 actions += self._sweep(op)
-        return Phase(actions, self.sweeps)
+        return Phase(actions, self.sweeps, fills)
 
     def lasting(self) -> list[Action]:
         """What makes ghost cells valid that no step changes."""

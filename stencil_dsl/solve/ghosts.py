@@ -89,6 +89,14 @@ class GhostFill:
         array.with_halo(self.widths)  # refuses widths beyond the array's halo
         self.axes: list[list[Action]] = [self._axis(axis) for axis in range(array.ndim)]
 
+    @property
+    def constant(self) -> tuple[object, ...] | None:
+        """What distinguishes ghost cells whose values never change, or None where some do."""
+        active = [f for pair, w in zip(self.faces, self.widths, strict=True) for f, n in zip(pair, w, strict=True) if n]
+        if any(f is None or f.at.data != "ghost" or isinstance(f.value, StringAttr) for f in active):
+            return None
+        return (self.widths, self.corners, tuple(map(tuple, self.faces)), tuple(map(id, self.arrays.values())))
+
     def apply(self) -> None:
         for actions in self.axes:
             for action in actions:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from stencil_dsl.errors import StencilError
-from stencil_dsl.reference.numpy_eval import evaluate
+from stencil_dsl.reference.numpy_eval import prepare
 from stencil_dsl.runtime.arrays import PaddedArray
 from stencil_dsl.runtime.definition import Definition
 from stencil_dsl.runtime.kernel import Kernel
@@ -33,17 +33,17 @@ class ReferenceLaunch:
     ) -> None:
         if any(a.device != "cpu" for a in (*fields, *outputs)):
             raise StencilError("engine='reference' runs on host arrays; use device='cpu'")
-        self.module, self.fields, self.outputs = definition.stencil, list(fields), list(outputs)
+        arrays = [np.asarray(a.full) for a in fields]
+        origins = [a.layout.origin for a in fields]
+        self.evaluate = prepare(definition.stencil, arrays, origins, fields[0].shape)
+        self.outputs = list(outputs)
         self.set_scalars(scalars)
 
     def set_scalars(self, scalars: Sequence[float]) -> None:
         self.scalars = list(scalars)
 
     def launch(self, stream: Any = None) -> None:
-        arrays = [np.asarray(a.full) for a in self.fields]
-        origins = [a.layout.origin for a in self.fields]
-        results = evaluate(self.module, arrays, origins, self.fields[0].shape, self.scalars)
-        for out, value in zip(self.outputs, results, strict=True):
+        for out, value in zip(self.outputs, self.evaluate(self.scalars), strict=True):
             out.interior[...] = value
 
 

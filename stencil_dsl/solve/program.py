@@ -51,7 +51,7 @@ class Program:
         self.points: list[Source | Receiver] = []
         self.clock = Clock(self.buffers[0])
         self._phases: dict[int, Phase] = {}
-        self._lasting: list[Action] | None = None
+        self._lasting: list[Action] = []
 
     # -- facts
 
@@ -64,7 +64,7 @@ class Program:
     def scalars(self) -> tuple[str, ...]:
         """Run-time scalars of kernels and boundaries."""
         used = [name for sweep in self._sweeps() for piece in sweep.pieces for name in texts(piece.scalars)]
-        self._bind_all()
+        self.phase(0)
         return tuple(dict.fromkeys([*used, *self.values.names]))
 
     def array(self, name: str, step: int) -> PaddedArray:
@@ -131,9 +131,14 @@ class Program:
     # -- binding
 
     def phase(self, number: int) -> Phase:
-        """The step at one place of the cycle, bound when first asked for."""
-        number %= self.cycle
-        if number not in self._phases:
+        """The step at one place of the cycle."""
+        if not self._phases:
+            self._bind()
+        return self._phases[number % self.cycle]
+
+    def _bind(self) -> None:
+        self._lasting = self._binder({v: self.buffers[p] for v, p in self.storage.place.items()}).lasting()
+        for number in range(self.cycle):
             order = self.storage.buffers(number)
             arrays = {value: self.buffers[order[place]] for value, place in self.storage.place.items()}
             phase = self._binder(arrays).bind()
@@ -141,7 +146,19 @@ class Program:
             phase.actions += [action for action in bound if action is not None]
             phase.actions += [self.clock.tick] if self.points else []
             self._phases[number] = phase
-        return self._phases[number]
+        self._hoist()
+
+    def _hoist(self) -> None:
+        """Ghost cells that no sweep writes and that always get the same values are filled before the first step."""
+        fills = [f for phase in self._phases.values() for f in phase.fills.values()]
+        facts: dict[int, set[object]] = {}
+        for f in fills:
+            facts.setdefault(id(f.array), set()).add(f.constant)
+        steady = {array for array, found in facts.items() if len(found) == 1 and None not in found}
+        self._lasting += list({id(f.array): f.apply for f in fills if id(f.array) in steady}.values())
+        for phase in self._phases.values():
+            moved = [action for action, f in phase.fills.items() if id(f.array) in steady]
+            phase.actions = [action for action in phase.actions if action not in moved]
 
     def add_points(self, points: Source | Receiver) -> None:
         """Let a source or receiver act after every step."""
@@ -152,13 +169,7 @@ class Program:
     def _binder(self, arrays: Mapping[SSAValue, PaddedArray]) -> Binder:
         return Binder(self.step, self.setup, self.kernels, self.values, arrays)
 
-    def _bind_all(self) -> None:
-        for number in range(self.cycle):
-            self.phase(number)
-        self.lasting()
-
     def lasting(self) -> list[Action]:
-        """Fills of fields that no step changes."""
-        if self._lasting is None:
-            self._lasting = self._binder({v: self.buffers[p] for v, p in self.storage.place.items()}).lasting()
+        """Fills that need not be repeated from step to step."""
+        self.phase(0)
         return self._lasting

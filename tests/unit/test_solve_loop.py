@@ -223,6 +223,25 @@ def test_profiles_vary_along_one_axis() -> None:
         on_host(damp, (4, 6), profiles={"u": ([0], px)})
 
 
+def test_ghost_cells_that_never_change_are_filled_once() -> None:
+    """Sweeps write the interior only, so that constant values stay in every buffer that a field rotates through."""
+    for rule, repeated in ((Dirichlet(0.5), 0), (Dirichlet("edge"), 1), (Dirichlet(0.5, at="face"), 1)):
+        loop = on_host(heat, (4, 5), {"u": rule})
+        fills = [len(loop.program.phase(n).actions) - len(loop.program.phase(n).sweeps) for n in range(2)]
+        assert fills == [repeated] * 2
+    loop = on_host(heat, (4, 5), {"u": Dirichlet(0.5)})
+    u = RNG.normal(size=(4, 5))
+    for _ in range(2):
+        loop.set("u", u)
+        loop.run(2, dt=0.1)
+        loop["u"].full[...] = np.nan  # also after someone has written there
+    loop.set("u", u)
+    loop.run(3, dt=0.1)
+    for _ in range(3):
+        u = u + 0.1 * laplacian(np.pad(u, 1, constant_values=0.5))
+    assert np.allclose(loop.to_numpy("u"), u)
+
+
 # -- regions
 
 
