@@ -24,6 +24,9 @@ A, B, C = (1, 1, 128), (1, 2, 64), (1, 4, 32)
 MODEL_BEST = 4
 """How many of the model's best join."""
 
+NEXT_SIZE = 6
+"""How many of the fastest at one size go on to the next smaller one."""
+
 
 def finalists(row: str) -> Iterator[dict[str, Any]]:
     """Fields of `Schedule` that differ from streaming in pairs, for one row."""
@@ -69,28 +72,30 @@ def tune(sizes: tuple[int, ...] = SIZES, rows: tuple[str, ...] = tuple(ROWS), ar
     """Race the finalists of every row and size on the device and store the winners; returns the exit status."""
     from repro import stencils
     from stencil_dsl.runtime.definition import Definition
-    from stencil_dsl.runtime.select import contest, rank
+    from stencil_dsl.runtime.select import contest, rank, with_libraries
     from stencil_dsl.runtime.specialize import padded_form
     from stencil_dsl.runtime.tuning_store import TuningStore
     from stencil_dsl.schedule.schedule import Schedule
     from stencil_dsl.schedule.target import target_for
 
     failed = 0
-    for row, size in product(rows, sizes):
+    for row in rows:
         definition = Definition.of(getattr(stencils, ROWS[row].function), "float64")
-        form = padded_form(definition, (size,) * 3)
         listed = [Schedule(**{"kind": "streaming", "order": "fast", "pair": 2, **f}) for f in finalists(row)]
-        if size < 512:
-            # Fewer cells need smaller chunks to fill the GPU.
-            listed += [s.with_(chunk=16) for s in listed if s.chunk == 32]
-        model = [c.schedule for c in rank(definition, form, "fast", target_for(arch))[:MODEL_BEST]]
-        schedules = list(dict.fromkeys(listed + model))
-        try:
-            ranking = contest(definition, form, schedules, arch, TuningStore(STORE))
-        except Exception as error:  # noqa: BLE001 - one row must not cost the others
-            print(f"{row} {size}: {error}", file=sys.stderr)
-            failed += 1
-            continue
-        for candidate in ranking[:3]:
-            print(f"{row} {size}: {candidate.ms:.4f} ms {candidate.schedule}", flush=True)
+        for size in sorted(sizes, reverse=True):
+            form = padded_form(definition, (size,) * 3)
+            model = [c.schedule for c in rank(definition, form, "fast", target_for(arch))[:MODEL_BEST]]
+            libraries = [c.schedule for c in with_libraries(definition, form, "fast", target_for(arch), None)]
+            schedules = list(dict.fromkeys(listed + model + libraries))
+            try:
+                ranking = contest(definition, form, schedules, arch, TuningStore(STORE))
+            except Exception as error:  # noqa: BLE001 - one row must not cost the others
+                print(f"{row} {size}: {error}", file=sys.stderr, flush=True)
+                failed += 1
+                continue
+            for candidate in ranking[:4]:
+                print(f"{row} {size}: {candidate.ms:.4f} ms {candidate.schedule}", flush=True)
+            # Smaller cubes start from the winners; fewer cells need smaller chunks to fill the GPU.
+            best = [c.schedule for c in ranking[:NEXT_SIZE]]
+            listed = best + [s.with_(chunk=max(8, s.chunk // 2)) for s in best if s.kind != "shifted"]
     return 1 if failed else 0
