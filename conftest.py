@@ -5,3 +5,7 @@ from __future__ import annotations
 collect_ignore_glob = ["build/*", "dist/*", ".venv/*"]
 # Installed, the plugin is found by its entry point; from a plain checkout it is loaded here, under the same name.
 pytest_plugins = ["pytester", "stencil_dsl.testing.plugin"]
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "timed_only: deselected without --gpu, where it would only be compiled")

@@ -1,4 +1,4 @@
-"""Command line of the reproduction: ``python -m repro render`` and ``python -m repro tune``."""
+"""Command line of the reproduction: ``python -m repro`` with ``render``, ``tune`` or ``warm``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,14 @@ def main(argv: list[str] | None = None) -> int:
     racing.add_argument("--size", type=int, action="append", help=f"edge of the cube, repeatable (default: {SIZES})")
     racing.add_argument("--row", choices=list(ROWS), action="append", help="repeatable (default: all)")
     racing.add_argument("--arch", default="sm_90")
+    warming = commands.add_parser("warm", help="compile everything that a timed run will ask for")
+    warming.add_argument("--arch", default="sm_90")
+    warming.add_argument("--jobs", type=int, default=2)
     chosen = parser.parse_args(argv)
+    if chosen.command == "warm":
+        from repro.warm import warm
+
+        return warm(chosen.arch, chosen.jobs)
     if chosen.command == "tune":
         from repro.tuning import tune
 

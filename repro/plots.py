@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from repro.floors import rates
 from repro.rows import ROWS, SIZES
-from repro.tables import Table, of_question, paper_figures, ratio
+from repro.tables import CEILINGS, Table, of_question, paper, paper_figures, ratio
 from stencil_dsl.testing import stats
 from stencil_dsl.testing.sampling import used_times
 
@@ -24,10 +25,18 @@ def draw(table: Table, folder: Path) -> list[Path]:
     """Writes the figures that the table's records allow, as SVG and PNG; returns the SVG paths."""
     figures: dict[str, Callable[[Table, Any], None]] = {}
     if table.timed:
-        figures = {"ratio_to_copy": _ratio_to_copy, "roofline": _roofline}
+        figures = {"ratio_to_copy": _ratio_to_copy, "ratio_to_arr": _ratio_to_arr, "variants": _variants}
+        figures["roofline"] = _roofline
     figures["registers"] = _registers
-    if not table.timed:
-        figures["published"] = _ratio_to_copy
+    if not any(row.get("samples") for row in table.rows):
+        figures["published"] = figures.pop("ratio_to_copy", _ratio_to_copy)
+        for name in ("ratio_to_arr", "variants", "roofline"):
+            figures.pop(name, None)
+    if not table.rows:
+        figures = {}
+    from repro import more_plots
+
+    figures |= more_plots.figures(table)
     paths = []
     for name, paint in figures.items():
         with _figure(folder / name) as axes:
@@ -93,6 +102,58 @@ def _ratio_to_copy(table: Table, axes: Any) -> None:
     axes.legend(loc="upper right")
 
 
+def _ratio_to_arr(table: Table, axes: Any) -> None:
+    """Time over that of the hand-written array kernel: hollow as published, filled as measured against the best."""
+    order = list(ROWS)
+    places = {name: len(order) - 1 - i for i, name in enumerate(order)}
+    axes.axvspan(1 - stats.TIE_BAND, 1 + stats.TIE_BAND, color="0.85", lw=0, zorder=0)
+    axes.axvline(1, color=_GREY, lw=0.8, zorder=1)
+    published = {row["stencil"]: float(row["dsl_over_arr"]) for row in paper("bricklib")}
+    xs, ys = list(published.values()), [places[name] for name in published]
+    axes.plot(xs, ys, "D", mfc="none", mec=_GREY, label="published, 256³")
+    for shift, size in zip((0.16, -0.16), SIZES, strict=True):
+        marker, colour = _MARKS[size]
+        label: str | None = f"measured, {size}³"
+        for name, row in _dsl(table, size).items():
+            found = ratio(row, of_question(row, table.rows, "arr"))
+            if found is None:
+                continue
+            error = [[found.median - found.lo], [found.hi - found.median]]
+            y = places[name] + shift
+            axes.errorbar(found.median, y, xerr=error, fmt=marker, color=colour, capsize=2, label=label)
+            label = None
+    axes.set_yticks(list(places.values()), [ROWS[name].label for name in places])
+    axes.set_xlim(0, 1.3)
+    axes.set_xlabel("time / time of the best array kernel (left of 1: the DSL is faster)")
+    axes.legend(loc="upper left")
+
+
+def _variants(table: Table, axes: Any) -> None:
+    """The best of each kind at the larger size, over a copy of the same bytes."""
+    looks = {"dsl": "o", "stream": "s", "arr": "^", "trans": "D", "triton": "v", "cupy": "P", "jax": "X"}
+    order = list(ROWS)
+    axes.axhline(1, color=_GREY, lw=0.8)
+    for n, (kind, marker) in enumerate(looks.items()):
+        xs, ys = [], []
+        for row in table.rows:
+            if row["variant"] != kind or row["params"]["size"] != SIZES[-1]:
+                continue
+            found = ratio(row, of_question(row, table.rows, "copy"))
+            if found is not None:
+                xs.append(order.index(row["params"]["stencil"]) + (n - 3) * 0.11)
+                ys.append(found.median)
+        if xs:
+            colour = "black" if kind == "dsl" else f"C{n - 1}"
+            axes.plot(xs, ys, marker, color=colour, ms=4.5, label=kind, mfc="none" if kind != "dsl" else colour)
+    axes.set_yscale("log")
+    axes.set_yticks([1, 1.5, 2, 3, 5, 10, 20, 50], ["1", "1.5", "2", "3", "5", "10", "20", "50"])
+    axes.minorticks_off()
+    axes.set_xticks(range(len(order)), order, rotation=30, ha="right")
+    axes.set_ylabel("time / time of a copy")
+    axes.set_title(f"{SIZES[-1]}³, best configuration of each kind", loc="right")
+    axes.legend(loc="upper left", ncols=4)
+
+
 def _roofline(table: Table, axes: Any) -> None:
     """Operations per second over operations per compulsory byte, under the measured bandwidth of a copy."""
     for size in SIZES:
@@ -119,9 +180,14 @@ def _roofline(table: Table, axes: Any) -> None:
             ends = [0.4, 20.0]
             text = f"copy at {size}³: {bandwidth / 1e12:.2f} TB/s"
             axes.plot(ends, [bandwidth * x / 1e12 for x in ends], style, color=_GREY, lw=1, label=text)
+    limits = [rates(table.more.get(CEILINGS, ()), file) for file in {row.get("file", "") for row in table.rows}]
+    peak = max((2 * found.get("fma", 0.0) for found in limits), default=0.0)
+    if peak:
+        axes.axhline(peak / 1e12, color=_GREY, lw=1, ls=":", label=f"multiply-adds: {peak / 1e12:.0f} TFLOP/s")
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xticks([0.5, 1, 2, 4, 8, 16], ["0.5", "1", "2", "4", "8", "16"])
+    axes.set_yticks([1, 2, 5, 10, 20, 50, 100], ["1", "2", "5", "10", "20", "50", "100"])
     axes.minorticks_off()
     axes.set_xlabel("floating-point operations per compulsory byte (flop/B)")
     axes.set_ylabel("TFLOP/s")

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from repro import more_tables
+from repro.controls import verdicts
+from repro.page import page
 from repro.report import markdown
-from repro.tables import Table, csv_text, load, problems
+from repro.tables import CEILINGS, Table, csv_text, floors_text, load, problems
 
 
 def render(results: Path, out: Path | None = None) -> int:
@@ -21,14 +24,36 @@ def render(results: Path, out: Path | None = None) -> int:
     status = 0
     for table in tables:
         folder = out / table.folder
-        _write(folder / "bricklib.csv", csv_text(table))
+        for name, text in _tables(table).items():
+            _write(folder / name, text)
         plots = _plots(table, folder / "plots")
-        _write(folder / "report.md", markdown(table, plots, folder))
-        print(f"{folder / 'bricklib.csv'}\n{folder / 'report.md'}")
+        report = markdown(table, plots, folder)
+        _write(folder / "report.md", report)
+        _write(folder / "report.html", page(report, folder))
+        print(f"{folder / 'report.md'}\n{folder / 'report.html'}")
         for line in problems(table):
             print(f"  failed: {line}")
             status = 1
+        for control in verdicts(table.every):
+            if control.verdict in ("faster", "slower"):
+                print(f"  A/A control failed: {control.question}, {control.ratio.median:.4f}")
+                status = 1
     return status
+
+
+def _tables(table: Table) -> dict[str, str]:
+    """File name -> text of every table that the records allow."""
+    found = {}
+    if table.rows:
+        found["bricklib.csv"] = csv_text(table)
+    if len(table.every) > len(table.rows):
+        found["baselines.csv"] = csv_text(table, table.every)
+    if table.more.get(CEILINGS) and table.rows:
+        found["floors.csv"] = floors_text(table)
+    for spec in more_tables.SPECS:
+        if more_tables.lines(spec, table):
+            found[f"{spec.stem}.csv"] = more_tables.csv_text(spec, table)
+    return found
 
 
 def _plots(table: Table, folder: Path) -> list[Path]:

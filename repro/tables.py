@@ -5,10 +5,13 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from repro.controls import AGAIN
+from repro.floors import floor
+from repro.opponents import kind_of
 from repro.rows import ROWS, SIZES
 from stencil_dsl.testing import stats
 from stencil_dsl.testing.records import read
@@ -16,6 +19,7 @@ from stencil_dsl.testing.sampling import used_times
 
 PAPER = Path(__file__).parent / "paper"
 MODULE = "repro/test_bricklib.py"
+CEILINGS = "repro/test_ceilings.py"
 
 COLUMNS = (
     *("stencil", "size", "dtype", "variant", "schedule", "ms", "ms_lo", "ms_hi", "gcells", "copy_ms"),
@@ -23,7 +27,9 @@ COLUMNS = (
     *("verdict", "regs", "spill_bytes", "max_rel_err"),
 )
 #: Order of variants within a row; others follow by name.
-_ORDER = ("dsl", "arr", "trans", "stream", "triton", "published", "copy")
+_ORDER = ("dsl", "arr", "arr-b8x8x8", "trans", "stream", "triton", "published", "cupy", "jax", "copy")
+#: Reported beside the best block shape: the papers' own.
+PAPER_BLOCK = "arr-b8x8x8"
 #: The papers' grid: their figures stand beside ours at this size only.
 PAPER_SIZE = 256
 
@@ -35,22 +41,26 @@ class Table:
     Attributes:
         folder: relative to the results folder.
         arch: what the kernels are compiled for.
-        rows: records, one a row, size and variant.
+        rows: records, one a row, size and variant; of a kind with several configurations the best.
         provenance: first lines of the record files that rows came from, oldest first.
+        every: records of all configurations, the A/A controls among them.
+        more: records of other test modules of the same folder, by module.
     """
 
     folder: Path
     arch: str
     rows: tuple[dict[str, Any], ...]
     provenance: tuple[dict[str, Any], ...]
+    every: tuple[dict[str, Any], ...] = ()
+    more: Mapping[str, tuple[dict[str, Any], ...]] = field(default_factory=dict)
 
     @property
     def timed(self) -> bool:
-        return any(row.get("samples") for row in self.rows)
+        return any(row.get("samples") for rows in (self.rows, *self.more.values()) for row in rows)
 
 
-def load(results: Path, module: str = MODULE) -> list[Table]:
-    """All tables that the record files under a results folder hold of a test module."""
+def load(results: Path) -> list[Table]:
+    """All tables that the record files under a results folder hold, one a folder and architecture of the nine rows."""
     tables = []
     for records in sorted(results.glob("*/records")):
         rows: list[dict[str, Any]] = []
@@ -59,17 +69,52 @@ def load(results: Path, module: str = MODULE) -> list[Table]:
             lines = list(read(file))
             first[file.name] = lines[0]
             rows += [
-                row | {"file": file.name} for row in lines[1:] if row["kind"] == "variant" and row["module"] == module
+                row | {"file": file.name}
+                for row in lines[1:]
+                if row["kind"] == "variant" and row["module"].startswith("repro/")
             ]
-        for arch in sorted({row["arch"] for row in rows}):
-            chosen = select([row for row in rows if row["arch"] == arch])
+        if not rows:
+            continue
+        device = next((p["device"]["arch"] for p in first.values() if p.get("device")), None)
+        # Tables of tools may name an architecture of their own; they belong to the folder's first.
+        archs = sorted({row["arch"] for row in rows if row["module"] == MODULE}) or sorted({r["arch"] for r in rows})
+        for arch in archs:
+            own = [row for row in rows if row["arch"] == arch or (arch == archs[0] and row["arch"] not in archs)]
             home = Path(records.parent.name)
-            device = next((p["device"]["arch"] for p in first.values() if p.get("device")), arch)
-            if home.name == "compile" or arch != device:
+            if home.name == "compile" or arch != (device or arch):
                 home = Path("compile") / arch
-            used = sorted({row["file"] for row in chosen})
-            tables.append(Table(home, arch, tuple(chosen), tuple(first[name] for name in used)))
+            tables.append(_table(home, arch, own, first))
     return tables
+
+
+def _table(home: Path, arch: str, rows: list[dict[str, Any]], first: Mapping[str, dict[str, Any]]) -> Table:
+    every = sorted(select([row for row in rows if row["module"] == MODULE]), key=_place)
+    more: dict[str, tuple[dict[str, Any], ...]] = {}
+    for module in sorted({row["module"] for row in rows} - {MODULE}):
+        more[module] = tuple(select([row for row in rows if row["module"] == module]))
+    used = sorted({row["file"] for row in [*every, *(row for others in more.values() for row in others)]})
+    return Table(home, arch, tuple(shown(every)), tuple(first[name] for name in used), tuple(every), more)
+
+
+def shown(every: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of the table: of each kind the configuration with the smallest median; the papers' block beside it."""
+    found = []
+    by_kind: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in every:
+        if not row["variant"].endswith(AGAIN):
+            by_kind.setdefault((row["question"], kind_of(row["variant"])), []).append(row)
+    for (_, kind), rows in by_kind.items():
+        best = min(rows, key=_median)
+        found.append(best | {"variant": kind, "config": best["variant"]})
+        found += [row for row in rows if row["variant"] == PAPER_BLOCK]
+    return sorted(found, key=_place)
+
+
+def _median(row: Mapping[str, Any]) -> tuple[bool, float]:
+    """Failures and wrong values last; without times the order is kept."""
+    wrong = bool(row.get("failure")) or not (row.get("values") or {"ok": True})["ok"]
+    times = used_times(row["samples"]) if row.get("samples") else []
+    return wrong, stats.interval(times).median if times else float("inf")
 
 
 def select(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -84,6 +129,7 @@ def select(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
             runs.setdefault((row["file"], row.get("run", "")), {})[row["variant"]] = row
     chosen = []
     for runs in by_question.values():
+        order = {name: None for variants in runs.values() for name in variants}
         best: dict[str, dict[str, Any]] = {}
         for variants in runs.values():
             if len(variants) >= len(best):
@@ -93,8 +139,8 @@ def select(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
             for name, row in variants.items():
                 if name not in best and "samples" not in row:
                     best[name] = row
-        chosen += best.values()
-    return sorted(chosen, key=_place)
+        chosen += [best[name] for name in order if name in best]
+    return chosen
 
 
 def _place(row: Mapping[str, Any]) -> tuple[int, int, int, str]:
@@ -115,7 +161,7 @@ def paper_figures(stencil: str, variant: str) -> tuple[float, float] | None:
 
     The published copy moves 16 bytes a point; for rows that move more it is scaled by their compulsory bytes.
     """
-    column = f"{variant}_ms"
+    column = f"{kind_of(variant)}_ms"
     for row in paper("bricklib"):
         if row["stencil"] == stencil and row.get(column):
             ms = float(row[column])
@@ -148,7 +194,7 @@ def cells(row: Mapping[str, Any], table: Table) -> dict[str, str]:
         "dtype": row["dtype"],
         "variant": row["variant"],
     }
-    out["schedule"] = facts.get("schedule", "")
+    out["schedule"] = facts.get("schedule") or row.get("config", "")
     out["regs"], out["spill_bytes"] = _text(facts.get("registers")), _text(facts.get("spill_bytes"))
     if values:
         out["max_rel_err"] = f"{values['max_rel_err']:.2e}"
@@ -166,8 +212,11 @@ def cells(row: Mapping[str, Any], table: Table) -> dict[str, str]:
         to_copy = ratio(row, copy)
         if to_copy and row["variant"] != "copy":
             out["ratio_to_copy"] = f"{to_copy.median:.4f}"
+        lowest = floor(row, table.rows, table.more.get(CEILINGS, ()))
+        if lowest and row["variant"] != "copy":
+            out["ratio_to_floor"] = f"{time.median / lowest.ms:.3f}"
         to_arr = ratio(row, of_question(row, table.rows, "arr"))
-        if to_arr and row["variant"] not in ("arr", "copy"):
+        if to_arr and row["variant"] not in ("arr", PAPER_BLOCK, "copy"):
             out |= {
                 "ratio_to_arr": f"{to_arr.median:.4f}",
                 "ratio_lo": f"{to_arr.lo:.4f}",
@@ -177,21 +226,42 @@ def cells(row: Mapping[str, Any], table: Table) -> dict[str, str]:
     return out
 
 
-def csv_text(table: Table) -> str:
-    """bricklib.csv. Records that hold nothing (a copy without a device) are left out."""
+def floors_text(table: Table) -> str:
+    """floors.csv: what bounds each row, by the ceilings of the run that timed it."""
+    columns = ("stencil", "size", "hbm_ms", "l2_ms", "fp64_ms", "floor_ms", "bound", "l1_ms_one_load_an_access")
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    for row in table.rows:
+        f = (
+            floor(row, table.rows, table.more.get(CEILINGS, ()))
+            if row["variant"] == "dsl" and row.get("samples")
+            else None
+        )
+        if f:
+            times = [f"{t:.5f}" for t in (f.hbm, f.l2, f.fp64, f.ms)]
+            writer.writerow([row["params"]["stencil"], row["params"]["size"], *times, f.bound, f"{f.l1:.5f}"])
+    return text.getvalue()
+
+
+def csv_text(table: Table, rows: Sequence[dict[str, Any]] | None = None) -> str:
+    """bricklib.csv, or the same columns of other rows. Records that hold nothing (a copy without a device) are left
+    out.
+    """
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     writer.writeheader()
-    for row in table.rows:
+    for row in table.rows if rows is None else rows:
         if row.get("facts") or row.get("samples") or row.get("failure"):
             writer.writerow(cells(row, table))
     return text.getvalue()
 
 
 def problems(table: Table) -> list[str]:
-    """Rows that failed or whose values are wrong, with the reason."""
+    """Rows that failed or whose values are wrong, with the reason. A tool that refuses is a result, not a failure."""
     found = []
-    for row in table.rows:
+    others = [row for module, rows in table.more.items() if module != "repro/test_tools.py" for row in rows]
+    for row in [*table.every, *others]:
         values = row.get("values")
         if row.get("failure"):
             found.append(f"{row['question']}, {row['variant']}, {row['arch']}: {row['failure'].splitlines()[0]}")

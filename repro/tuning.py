@@ -1,4 +1,4 @@
-"""Which schedules the table's kernels use: raced against each other on a device, kept in `schedules.json`.
+"""Which schedules the table's kernels use: raced against each other on a device, kept in the package's `tuned.json`.
 
 The ranking model orders schedules well but not perfectly. For the rows of the table the schedules listed here, which
 won or nearly won wider searches on an H200, run against the model's own best; the winner of each row and size is
@@ -15,8 +15,8 @@ from typing import Any
 
 from repro.rows import ROWS, SIZES
 
-STORE = Path(__file__).parent / "schedules.json"
-"""The stored choices; `TuningStore` reads and writes them."""
+STORE = Path(__file__).parents[1] / "stencil_dsl" / "runtime" / "tuned.json"
+"""The choices that the package ships; `TuningStore` reads and writes them."""
 
 A, B, C = (1, 1, 128), (1, 2, 64), (1, 4, 32)
 """One row, two rows and four rows of a tile, 128 threads each."""

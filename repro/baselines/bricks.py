@@ -136,9 +136,7 @@ def prepare_bricks(variant: Any, bench: Any) -> Prepared:
     )
 
 
-def run_on_host(
-    baseline: Baseline, fields: Mapping[str, np.ndarray], order: int | None = None
-) -> list[np.ndarray]:
+def run_on_host(baseline: Baseline, fields: Mapping[str, np.ndarray], order: int | None = None) -> list[np.ndarray]:
     """Outputs of the interior, computed by the kernel's text on the CPU.
 
     Raises:
@@ -152,9 +150,7 @@ def run_on_host(
     buffers = {name: grid.pack(values, baseline.model.radius, np) for name, values in fields.items()}
     for name in baseline.model.outputs:
         buffers[name] = np.full(grid.elements, UNTOUCHED)
-    emulate.run(
-        baseline, buffers | {"bricks": grid.interior, "near": np.ascontiguousarray(grid.adjacency.reshape(-1))}
-    )
+    emulate.run(baseline, buffers | {"bricks": grid.interior, "near": np.ascontiguousarray(grid.adjacency.reshape(-1))})
     ghosts = np.setdiff1d(grid.ids.reshape(-1), grid.interior)
     for name in baseline.model.outputs:
         written = buffers[name].reshape(-1, grid.volume)[ghosts] != UNTOUCHED

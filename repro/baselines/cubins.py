@@ -6,14 +6,17 @@ compiling: ``python -m repro.baselines`` fills the cache elsewhere.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
+import json
 import os
 import re
 import shutil
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import Any
 
 OPTIONS = ("-std=c++17",)
 
@@ -37,17 +40,20 @@ def nvcc_version(nvcc: str) -> str:
 def cubin(source: str, arch: str) -> tuple[bytes, str] | None:
     """A cubin and the version of the nvcc it is from: from the cache, or compiled now.
 
-    None where there is neither nvcc nor an entry. Without nvcc an entry of any version counts.
+    None where there is neither nvcc nor an entry. An entry of another nvcc than the one here counts too: what was
+    compiled ahead is what is measured, and the version is part of the record.
 
     Raises:
         RuntimeError: where nvcc refuses the text.
     """
     nvcc = find_nvcc()
     folder = _folder(source, arch)
+    entries = sorted(folder.glob("*.cubin"))
     if nvcc is None:
-        entries = sorted(folder.glob("*.cubin"))
         return (entries[-1].read_bytes(), entries[-1].stem) if entries else None
     entry = folder / f"{nvcc_version(nvcc)}.cubin"
+    if not entry.exists() and entries:
+        entry = entries[-1]
     if not entry.exists():
         made = compile_cuda(source, arch)
         try:
@@ -55,6 +61,22 @@ def cubin(source: str, arch: str) -> tuple[bytes, str] | None:
         except OSError:
             return made, entry.stem  # a folder that cannot be written costs time, nothing else
     return entry.read_bytes(), entry.stem
+
+
+def resources(cubin: bytes, symbol: str) -> dict[str, Any]:
+    """Registers, spills and instructions of a kernel as plain values, read once: disassembling takes long."""
+    from stencil_dsl import toolchain
+    from stencil_dsl.toolchain.paths import cache_root
+
+    key = hashlib.sha256(symbol.encode() + b"\0" + cubin).hexdigest()[:32]
+    entry = cache_root() / "cuda" / "facts" / f"{key}.json"
+    if entry.exists():
+        return json.loads(entry.read_text())
+    found = toolchain.inspect(cubin, symbol=symbol).to_json()
+    if found.get("instructions") is not None:  # without a disassembler here, another machine may know more
+        with contextlib.suppress(OSError):
+            _keep(json.dumps(found, sort_keys=True).encode(), entry)
+    return found
 
 
 def compile_cuda(source: str, arch: str) -> bytes:

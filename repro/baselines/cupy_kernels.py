@@ -20,27 +20,21 @@ def operation(m: Model, layout: Layout) -> str:
     """The body of the ElementwiseKernel: ``i`` counts the cells of the interior."""
     _, ny, nz = layout.shape
     sx, sy, _ = layout.strides
-    lines = [
-        f"const ptrdiff_t at = {layout.offset} + i / {ny * nz} * {sx} + i / {nz} % {ny} * {sy} + i % {nz};"
-    ]
+    lines = [f"const ptrdiff_t at = {layout.offset} + i / {ny * nz} * {sx} + i / {nz} % {ny} * {sy} + i % {nz};"]
 
     def read(field: str, offset: Offset) -> str:
         value = f"{field}[at + {offset[0] * sx + offset[1] * sy + offset[2]}]"
         return f"max({value}, 0.0)" if m.relu else value
 
     for output, terms in zip(m.outputs, m.sums, strict=True):
-        parts = [
-            f"{literal(t.coefficient)} * {' * '.join(read(f, t.offset) for f in t.product)}" for t in terms
-        ]
+        parts = [f"{literal(t.coefficient)} * {' * '.join(read(f, t.offset) for f in t.product)}" for t in terms]
         centre = {f: f"{f}[at]" for f in m.finish_fields}
         lines.append(f"const double {output}_s = " + "\n    + ".join(parts) + ";")
         lines.append(f"{output} = {m.finish.format(s=output + '_s', **centre)};")
     return "\n".join(lines)
 
 
-def elementwise(
-    row: str, shape: Shape, inputs: Mapping[str, Any], outputs: Sequence[Any]
-) -> Callable[[], None]:
+def elementwise(row: str, shape: Shape, inputs: Mapping[str, Any], outputs: Sequence[Any]) -> Callable[[], None]:
     """A function that computes one sweep on CuPy's current stream.
 
     Args:
@@ -65,9 +59,7 @@ def elementwise(
     return sweep
 
 
-def slices(
-    row: str, shape: Shape, inputs: Mapping[str, Any], outputs: Sequence[Any], xp: Any
-) -> Callable[[], None]:
+def slices(row: str, shape: Shape, inputs: Mapping[str, Any], outputs: Sequence[Any], xp: Any) -> Callable[[], None]:
     """The same by slicing; inputs are views of interior and halo of the row's radius."""
     m = model(row)
 

@@ -32,13 +32,11 @@ class BaselineVariant(Variant):
         found = self._cubin(target)
         if found is None:
             return facts
-        from stencil_dsl import toolchain
-
         cubin, facts["tool_set"] = found
-        kernels = [toolchain.inspect(cubin, symbol=launch.kernel) for launch in self.baseline.launches]
+        kernels = [cubins.resources(cubin, launch.kernel) for launch in self.baseline.launches]
         # Several kernels: the one that limits occupancy most, and each in full.
-        facts |= max(kernels, key=lambda k: k.registers or 0).to_json()
-        return facts | ({"kernels": [k.to_json() for k in kernels]} if len(kernels) > 1 else {})
+        facts |= max(kernels, key=lambda k: k["registers"] or 0)
+        return facts | ({"kernels": kernels} if len(kernels) > 1 else {})
 
     def validate(self, target: Target) -> dict[str, Any] | None:
         """Runs the same generator's text for a small interior on the CPU; None without a C++ compiler."""
@@ -239,4 +237,5 @@ class CeilingVariant(Variant):
         return Prepared(
             lambda stream: kernel(made.grid, made.block, tuple(arrays), stream),
             checked=False,
+            facts={"schedule": self.id, "unit": made.unit, "amount": made.amount},
         )

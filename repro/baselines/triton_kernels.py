@@ -45,9 +45,7 @@ def generate(row: str, shape: Shape, config: Mapping[str, Any] | None = None) ->
     if config["load"] == "wide" and (y > SLACK_ROWS or z > SLACK_ELEMENTS):
         raise ValueError(f"a tile that is loaded without masks has at most {SLACK_ROWS} rows: {config}")
     name = symbol(f"triton_{row}")
-    launch = Launch(
-        name, (ceil_div(shape[2], z), ceil_div(shape[1], y), shape[0]), (1, 1, 1), (*m.fields, *m.outputs)
-    )
+    launch = Launch(name, (ceil_div(shape[2], z), ceil_div(shape[1], y), shape[0]), (1, 1, 1), (*m.fields, *m.outputs))
     return Baseline(row, "triton", config, shape, _text(m, layout, name, config), (launch,))
 
 

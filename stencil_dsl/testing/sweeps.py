@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,7 @@ def sweep_question(
     copy: bool = True,
     baseline: str | None = "copy",
     store: Path | None = None,
+    steps: int = 1,
 ) -> Question:
     """A question with one DSL variant per schedule, a copy of the compulsory bytes, and other variants.
 
@@ -47,11 +49,12 @@ def sweep_question(
         copy: adds a variant ``copy`` that moves as many bytes as one sweep must.
         baseline: what ratios are against.
         store: file of the tuning store that choices come from; None takes the user's.
+        steps: applications of the stencil that one sweep makes; the reference makes them one after the other.
     """
     from stencil_dsl.runtime.definition import Definition
     from stencil_dsl.transforms.analysis import roofline
 
-    definition = Definition.of(stencil, dtype)
+    definition = Definition.of(stencil, dtype, steps=steps)
     points = 1
     for extent in shape:
         points *= extent
@@ -59,7 +62,7 @@ def sweep_question(
     values = dict(scalars or {})
     inputs = {field: RandomField(seed, dtype) for seed, field in enumerate(definition.fields)}
     variants: list[Variant] = [
-        KernelVariant(key, maker(stencil, shape, schedule, dtype, store), definition.fields, values)
+        KernelVariant(key, maker(stencil, shape, schedule, dtype, store, steps), definition.fields, values)
         for key, schedule in schedules.items()
     ]
     variants += others
@@ -79,7 +82,12 @@ def sweep_question(
 
 
 def maker(
-    stencil: Stencil, shape: Sequence[int], schedule: Schedule | None, dtype: str, store: Path | None = None
+    stencil: Stencil,
+    shape: Sequence[int],
+    schedule: Schedule | None,
+    dtype: str,
+    store: Path | None = None,
+    steps: int = 1,
 ) -> Callable[[Target], Kernel]:
     """A function that compiles the stencil for a target, once each."""
     kernels: dict[Target, Kernel] = {}
@@ -96,6 +104,7 @@ def maker(
                 schedule=schedule,
                 toolkit=target.toolkit,
                 store=stencil_dsl.TuningStore(store) if store else None,
+                temporal_steps=steps,
             )
         return kernels[target]
 
@@ -103,8 +112,12 @@ def maker(
 
 
 def reference(definition: Definition, inputs: Mapping[str, Source], scalars: Mapping[str, float]) -> Reference:
-    """The NumPy meaning of the stencil on any box of the interior."""
+    """The NumPy meaning of the stencil on any box of the interior; of several steps, one application after the other.
 
+    A box is computed once, however many variants are compared with it.
+    """
+
+    @cache
     def expected(lo: tuple[int, ...], shape: tuple[int, ...]) -> Sequence[np.ndarray]:
         import numpy
 
@@ -114,12 +127,15 @@ def reference(definition: Definition, inputs: Mapping[str, Source], scalars: Map
         start = tuple(at - width for at, width in zip(lo, before, strict=True))
         full = tuple(n + a + b for n, (a, b) in zip(shape, definition.halo, strict=True))
         fields: list[Any] = [inputs[field](start, full, numpy) for field in definition.fields]
-        return evaluate(
-            definition.stencil,
-            fields,
-            [before] * len(fields),
-            shape,
-            [scalars[s] for s in definition.scalars],
-        )
+        values = [scalars[s] for s in definition.scalars]
+        if definition.single is None:
+            return evaluate(definition.stencil, fields, [before] * len(fields), shape, values)
+        from stencil_dsl.transforms.analysis import halo
+
+        once = halo(definition.single)
+        for _ in range(definition.steps):
+            left = tuple(n - a - b for n, (a, b) in zip(fields[0].shape, once, strict=True))
+            fields = evaluate(definition.single, fields, [tuple(a for a, _ in once)], left, values)
+        return fields
 
     return expected

@@ -7,7 +7,9 @@ import io
 import json
 
 import pytest
+import synthetic_records as synthetic
 
+from repro.more_tables import SPECS
 from repro.render import render
 from repro.rows import ROWS, SIZES
 from repro.tables import COLUMNS, csv_text, load, paper, paper_figures
@@ -68,12 +70,13 @@ def table_of(results):
 
 def test_rendering_twice_gives_the_same_bytes(tmp_path):
     results = tmp_path / "results"
-    write(results / "fake-gpu-9000" / "records", timed_rows())
+    write(results / "fake-gpu-9000" / "records", synthetic.whole_run())
     for out in ("a", "b"):
         assert render(results, tmp_path / out) == 0
     files = sorted(p.relative_to(tmp_path / "a") for p in (tmp_path / "a").rglob("*") if p.is_file())
     names = {p.name for p in files}
     assert {"bricklib.csv", "report.md", "ratio_to_copy.svg", "ratio_to_copy.png", "roofline.svg"} <= names
+    assert {"baselines.csv", "floors.csv", "report.html", "ratio_to_arr.svg", "variants.svg", "steps.svg"} <= names
     for file in files:
         assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes(), file
     assert {p.parts[0] for p in files} == {"fake-gpu-9000"}
@@ -112,6 +115,99 @@ def test_ratio_to_arr_and_its_verdict(tmp_path):
     assert arr["ratio_to_arr"] == "" and arr["paper_ms"] == ""
 
 
+@pytest.fixture
+def no_plots(monkeypatch):
+    monkeypatch.setattr("repro.render._plots", lambda table, folder: [])
+
+
+def whole(tmp_path, rows):
+    write(tmp_path / "fake-gpu-9000" / "records", rows)
+    status = render(tmp_path)
+    folder = tmp_path / "fake-gpu-9000"
+    return status, folder, {f.name: list(csv.DictReader(f.open())) for f in folder.glob("*.csv")}
+
+
+def slowed(rows, variant, factor):
+    """The records with one variant's times multiplied."""
+    for row in rows:
+        if row["variant"] == variant:
+            row["samples"] = [s | {"ms": s["ms"] * factor} for s in row["samples"]]
+    return rows
+
+
+def of_star_7(lines):
+    return {line["variant"]: line for line in lines if (line["stencil"], line["size"]) == ("star-7", "512")}
+
+
+def test_the_best_configuration_stands_for_its_kind(tmp_path, no_plots):
+    rows = slowed(synthetic.nine_rows(), "arr-b64x2x2", 0.5)
+    _, _, tables = whole(tmp_path, rows)
+    first = of_star_7(tables["bricklib.csv"])
+    assert list(first) == ["dsl", "arr", "arr-b8x8x8", "trans", "stream", "triton", "cupy", "jax", "copy"]
+    assert first["arr"]["schedule"] == "arr-b64x2x2" and first["arr-b8x8x8"]["schedule"] == "arr-b8x8x8"
+    want = float(first["dsl"]["ms"]) / float(first["arr"]["ms"])
+    assert float(first["dsl"]["ratio_to_arr"]) == pytest.approx(want, rel=1e-3)
+    assert first["dsl"]["verdict"] == "slower"
+    every = of_star_7(tables["baselines.csv"])
+    assert len(every) == 19 and {"arr-b64x2x2", "arr-b128x1x1", "dsl-again"} <= set(every)
+
+
+def test_a_configuration_that_faults_or_is_wrong_is_not_the_best(tmp_path, no_plots):
+    rows = slowed(synthetic.nine_rows(), "arr-b64x2x2", 0.5)
+    for row in rows:
+        if row["question"] == "star-7-512" and row["variant"] == "arr-b64x2x2":
+            row["values"] = {"ok": False, "max_rel_err": 0.5, "how": "device", "why": "relative error 0.5"}
+        if row["question"] == "star-7-512" and row["variant"] == "stream-z64-y2-p2-u2-cx64-o4":
+            del row["samples"], row["values"]
+            row["failure"] = "the process ended (round), exit code 1"
+    status, folder, tables = whole(tmp_path, rows)
+    first = of_star_7(tables["bricklib.csv"])
+    assert first["arr"]["schedule"] == "arr-b8x8x8"
+    assert first["stream"]["ms"] and first["stream"]["schedule"] != "stream-z64-y2-p2-u2-cx64-o4"
+    report = (folder / "report.md").read_text()
+    assert status == 1 and "star-7-512, stream-z64-y2-p2-u2-cx64-o4, sm_90: the process ended" in report
+
+
+def test_floors_come_from_the_ceilings_of_the_same_run(tmp_path, no_plots):
+    rows = [*synthetic.nine_rows(), *synthetic.ceilings()]
+    _, _, tables = whole(tmp_path, rows)
+    floors = {(line["stencil"], line["size"]): line for line in tables["floors.csv"]}
+    star = floors["star-7", "512"]
+    assert float(star["hbm_ms"]) == pytest.approx(16 * 512**3 / 4.3e9, rel=0.01), "triad is the faster one"
+    assert float(star["l1_ms_one_load_an_access"]) == pytest.approx(56 * 512**3 / 3e10, rel=0.01)
+    assert float(floors["cns", "512"]["fp64_ms"]) == pytest.approx(204 * 512**3 / 3.3e10, rel=0.01)
+    dsl = of_star_7(tables["bricklib.csv"])["dsl"]
+    assert float(dsl["ratio_to_floor"]) == pytest.approx(float(dsl["ms"]) / float(star["floor_ms"]), rel=1e-3)
+    write(tmp_path / "other" / "records", synthetic.nine_rows())
+    assert render(tmp_path) == 0
+    without = list(csv.DictReader((tmp_path / "other" / "bricklib.csv").open()))
+    assert all(line["ratio_to_floor"] == "" for line in without), "no ceilings, no floor"
+
+
+def test_the_control_must_be_a_tie(tmp_path, capsys, no_plots):
+    status, folder, _ = whole(tmp_path / "good", synthetic.nine_rows())
+    assert status == 0 and "18 of 18 pairs are ties" in (folder / "report.md").read_text()
+    status, folder, _ = whole(tmp_path / "bad", slowed(synthetic.nine_rows(), "dsl-again", 1.1))
+    assert status == 1 and "0 of 18 pairs are ties" in (folder / "report.md").read_text()
+    assert "A/A control failed: star-7-256" in capsys.readouterr().out
+
+
+def test_every_other_table_is_drawn(tmp_path):
+    status, folder, tables = whole(tmp_path, synthetic.whole_run())
+    assert status == 0, "tools that refuse are results"
+    drawn = {spec.stem for spec in SPECS if f"{spec.stem}.csv" in tables}
+    assert drawn == {"steps", "shapes", "groupings", "random", "stacks", "pairings"}
+    three = next(r for r in tables["steps.csv"] if r["question"] == "star-7-steps-3" and r["variant"] == "dsl")
+    assert float(three["step_over_copy"]) == pytest.approx(1.35 / 3, rel=1e-3)
+    random = next(r for r in tables["random.csv"] if r["question"] == "random-rnd0" and r["variant"] == "dsl")
+    assert (random["against"], random["verdict"], random["paper_ratio"]) == ("arr-b8x8x8", "faster", "0.99")
+    stacks = {r["variant"]: r for r in tables["stacks.csv"]}
+    assert stacks["stack-13.2"]["paper_ms"] == "1.416" and "not installed" in stacks["stack-13.4"]["failure"]
+    assert tables["pairings.csv"][0]["paper_error"] == "compile error (return code 5)"
+    page = (folder / "report.html").read_text()
+    assert page.count("<img ") == 10 and "http" not in page and "<h2>Composed steps</h2>" in page
+
+
 def test_ratios_never_mix_runs(tmp_path):
     """A later run of the DSL's variant alone replaces nothing that the copy of the first run is compared with."""
     folder = tmp_path / "fake-gpu-9000" / "records"
@@ -139,7 +235,7 @@ def test_compile_tier_has_its_own_table(tmp_path):
     assert "| 27-point box | 256 |" in report and "1.431" in report
 
 
-def test_wrong_values_and_failures_make_rendering_fail(tmp_path, capsys):
+def test_wrong_values_and_failures_make_rendering_fail(tmp_path, capsys, no_plots):
     bad = {"ok": False, "max_rel_err": 0.5, "how": "device", "why": "relative error 0.5 at (0, 0, 0)"}
     rows = [record("star-7", 256, "dsl", values=bad), record("cond", 256, "dsl", failure="no answer within 60 s")]
     write(tmp_path / "compile" / "records", rows, first=provenance(device=None))

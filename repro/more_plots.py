@@ -1,0 +1,144 @@
+"""Figures of the tables beside the nine rows. Like `repro.plots` a pure function of records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from repro.more_tables import SPECS, lines
+from repro.tables import Table
+from stencil_dsl.testing import stats
+
+_BLUE, _ORANGE, _GREEN, _PINK, _GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "0.45"
+Paint = Callable[[Table, Any], None]
+
+
+def figures(table: Table) -> dict[str, Paint]:
+    """Name -> painter of what the records allow."""
+    found: dict[str, Paint] = {}
+    painters = {"steps": _steps, "shapes": _shapes, "groupings": _groupings, "random": _random, "stacks": _stacks}
+    for spec in SPECS:
+        if spec.stem not in painters:
+            continue
+        of = lines(spec, table)
+        needed = "instructions" if spec.stem == "stacks" else "ms"
+        if any(line[needed] for line in of):
+            found[spec.stem] = _bound(painters[spec.stem], of)
+    return found
+
+
+def _bound(paint: Callable[[list[dict[str, str]], Any], None], of: list[dict[str, str]]) -> Paint:
+    return lambda table, axes: paint(of, axes)
+
+
+def _steps(of: list[dict[str, str]], axes: Any) -> None:
+    """Time a step over a copy, against the steps of a sweep; the lines are what memory alone would allow."""
+    looks = {"star-7": ("o", _BLUE), "star-13": ("s", _ORANGE), "plane-5": ("^", _GREEN), "plane-9": ("D", _PINK)}
+    labels = {"star-7": "7-point star, 512³", "star-13": "13-point star, 512³"}
+    labels |= {"plane-5": "5-point, 16384²", "plane-9": "9-point, 16384²"}
+    for name, (marker, colour) in looks.items():
+        points = [
+            (int(line["steps"]), float(line["step_over_copy"]))
+            for line in of
+            if line["stencil"] == name and line["variant"] == "dsl" and line["step_over_copy"]
+        ]
+        if points:
+            axes.plot(*zip(*points, strict=True), marker=marker, color=colour, lw=1, label=labels[name])
+    ks = [1, 2, 3, 4]
+    axes.plot(ks, [1 / k for k in ks], ":", color=_GREY, label="copy / k: one pass over memory")
+    axes.set_xticks(ks)
+    axes.set_ylim(0, None)
+    axes.set_xlabel("steps a sweep")
+    axes.set_ylabel("time a step / time of a copy")
+    axes.legend(loc="upper right")
+
+
+def _shapes(of: list[dict[str, str]], axes: Any) -> None:
+    """Picoseconds a point of each case, chosen and shifted schedule and copy."""
+    cases = list(dict.fromkeys(line["question"] for line in of))
+    looks = {"dsl": ("o", _BLUE, "chosen"), "shifted": ("s", _ORANGE, "shifted"), "copy": ("|", _GREY, "copy")}
+    for variant, (marker, colour, label) in looks.items():
+        xs, ys = [], []
+        for line in of:
+            if line["variant"] == variant and line["ms"]:
+                cells = 1
+                for extent in line["shape"].split("x"):
+                    cells *= int(extent)
+                xs.append(float(line["ms"]) * 1e9 / cells)
+                ys.append(len(cases) - 1 - cases.index(line["question"]))
+        axes.plot(xs, ys, marker, color=colour, label=label, ms=9 if marker == "|" else 5, mew=1.6)
+    axes.set_yticks(range(len(cases)), [case.removeprefix("shape-") for case in reversed(cases)], fontsize=7)
+    axes.set_xscale("log")
+    axes.set_xticks([2, 3, 5, 10, 20, 50, 100], ["2", "3", "5", "10", "20", "50", "100"])
+    axes.minorticks_off()
+    axes.set_xlabel("time a point (ps)")
+    axes.legend(loc="upper right")
+
+
+def _dots(of: list[dict[str, str]], axes: Any, names: list[str], column: str = "ratio") -> None:
+    """Ratios with their intervals, one a line."""
+    axes.axvspan(1 - stats.TIE_BAND, 1 + stats.TIE_BAND, color="0.85", lw=0, zorder=0)
+    axes.axvline(1, color=_GREY, lw=0.8, zorder=1)
+    label: str | None = "measured"
+    for n, line in enumerate(of):
+        if line[column]:
+            middle, low, high = (float(line[c]) for c in (column, f"{column}_lo", f"{column}_hi"))
+            error = [[middle - low], [high - middle]]
+            axes.errorbar(middle, len(of) - 1 - n, xerr=error, fmt="o", color=_BLUE, capsize=2, label=label)
+            label = None
+    axes.set_yticks(range(len(of)), list(reversed(names)))
+
+
+def _groupings(of: list[dict[str, str]], axes: Any) -> None:
+    """Time of each grouping over the fused kernel's."""
+    kept = [line for line in of if line["variant"] not in ("copy", "fused")]
+    published = {"two-and-three": (16.4 / 17.1, 17.8 / 17.1), "five": (17.4 / 17.1, 17.4 / 17.1)}
+    for n, line in enumerate(kept):
+        if line["variant"] in published:
+            xs = sorted(set(published[line["variant"]]))
+            y = len(kept) - 1 - n - 0.15
+            label = "published, 256³, RTX PRO 4000" if n == 1 else None
+            axes.plot(xs, [y] * len(xs), "D-", mfc="none", color=_GREY, lw=0.8, label=label)
+    _dots(kept, axes, [line["variant"] for line in kept])
+    axes.set_ylim(-0.6, len(kept) + 0.3)
+    axes.set_xlabel("time / time of the fused kernel")
+    axes.legend(loc="upper left", ncols=2)
+
+
+def _random(of: list[dict[str, str]], axes: Any) -> None:
+    """The DSL over the best array kernel; hollow: as published, of other expressions of the same kind."""
+    kept = [line for line in of if line["variant"] == "dsl"]
+    _dots(kept, axes, [line["question"].removeprefix("random-") for line in kept])
+    published = [(float(line["paper_ratio"]), len(kept) - 1 - n) for n, line in enumerate(kept) if line["paper_ratio"]]
+    label = "published (other draws), 256³"
+    axes.plot(*zip(*published, strict=True), "D", mfc="none", mec=_GREY, label=label)
+    axes.set_xlim(0, 1.3)
+    axes.set_xlabel("time / time of the best array kernel (left of 1: the DSL is faster)")
+    axes.legend(loc="lower left")
+
+
+def _stacks(of: list[dict[str, str]], axes: Any) -> None:
+    """Instructions of each stencil by release."""
+    stencils = list(dict.fromkeys(line["question"] for line in of))
+    for n, name in enumerate(stencils):
+        points = [
+            (line["variant"].removeprefix("stack-"), int(line["instructions"]))
+            for line in of
+            if line["question"] == name and line["instructions"]
+        ]
+        if points:
+            label = name.removesuffix("-stacks")
+            axes.plot(*zip(*points, strict=True), marker="os^Dv"[n % 5], lw=1, label=label)
+    axes.set_yscale("log")
+    axes.set_xlabel("toolkit release")
+    axes.set_ylabel("instructions of the kernel")
+    axes.legend(loc="upper right", ncols=2)
+
+
+CAPTIONS = {
+    "steps": "Time a step over a copy of the bytes of one step. Dotted: one pass over memory for k steps.",
+    "shapes": "Time a point by case: what the compiler chose, the shifted schedule, and a copy of the same bytes.",
+    "groupings": "Groupings of CNS's outputs over the fused kernel, 512³; hollow: as published.",
+    "random": "Random expressions, 256³, over the best array kernel; hollow: the published ratios of other draws.",
+    "stacks": "Instructions of the checked kernels by toolkit release (sm_120).",
+}

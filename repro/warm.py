@@ -1,0 +1,61 @@
+"""``python -m repro warm``: compiles everything that a timed run will ask for, so that a device is not kept waiting."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+from repro.rows import ROWS, SIZES
+
+#: Module, function and arguments of a question.
+Ask = tuple[str, str, tuple[object, ...]]
+
+
+def questions() -> Iterator[Ask]:
+    """Every question whose kernels a device run launches."""
+    from repro.random_draws import DRAWS
+    from repro.test_shapes import CASES
+    from repro.test_steps import STENCILS, steps_of
+
+    yield from (("test_bricklib", "sweep", (row, size)) for row in ROWS for size in SIZES)
+    yield from (("test_steps", "steps", (name, k)) for name in STENCILS for k in steps_of(name))
+    yield from (("test_shapes", "shapes", (case,)) for case in CASES)
+    yield ("test_groupings", "groupings", ())
+    yield from (("test_random", "expression", (case,)) for case in DRAWS)
+    yield ("test_tools", "folds", ())
+
+
+def warm(arch: str, jobs: int) -> int:
+    """Fills the kernel cache; returns 1 where something does not compile."""
+    failed = 0
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        for lines in pool.map(_compile, ((*ask, arch) for ask in questions())):
+            for line in lines:
+                failed += line.startswith("failed")
+                print(line, flush=True)
+    return 1 if failed else 0
+
+
+def _compile(ask: tuple[str, str, tuple[object, ...], str]) -> list[str]:
+    """Facts of every variant of one question, as lines of a log."""
+    import importlib
+
+    from stencil_dsl.testing import Target
+
+    module, function, arguments, arch = ask
+    make: Callable[..., object] = getattr(importlib.import_module(f"repro.{module}"), function)
+    lines = []
+    question = make(*arguments)
+    for variant in question.variants:  # type: ignore[attr-defined]
+        started = time.monotonic()
+        try:
+            facts = variant.compile_facts(Target(arch))
+        except Exception as error:  # noqa: BLE001 - one kernel that does not compile must not cost the others
+            lines.append(f"failed: {question.id}, {variant.id}: {str(error).splitlines()[0][:200]}")  # type: ignore[attr-defined]
+            continue
+        seconds = time.monotonic() - started
+        if seconds > 0.5:
+            lines.append(f"{question.id}, {variant.id}: {seconds:.1f} s, {facts.get('registers')} registers")  # type: ignore[attr-defined]
+    return lines
