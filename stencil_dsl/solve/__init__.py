@@ -19,12 +19,14 @@ if TYPE_CHECKING:
         Symmetric,
     )
     from stencil_dsl.solve.loop import TimeLoop
+    from stencil_dsl.solve.spread import spread
     from stencil_dsl.solve.system import Integrate, Piece, Sweep, System
     from stencil_dsl.solve.transports.in_process import run_ranks
     from stencil_dsl.solve.transports.mpi import world
 
 _LAZY = {
     "TimeLoop": "stencil_dsl.solve.loop",
+    "spread": "stencil_dsl.solve.spread",
     "run_ranks": "stencil_dsl.solve.transports.in_process",
     "world": "stencil_dsl.solve.transports.mpi",
     **dict.fromkeys(("Integrate", "Piece", "Sweep", "System"), "stencil_dsl.solve.system"),
@@ -48,6 +50,7 @@ __all__ = [
     "System",
     "TimeLoop",
     "run_ranks",
+    "spread",
     "world",
 ]
 

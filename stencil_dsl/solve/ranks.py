@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -11,6 +12,8 @@ import numpy as np
 
 from stencil_dsl.dialects.boundary import AXES
 from stencil_dsl.errors import StencilError
+from stencil_dsl.runtime.arrays import PaddedArray
+from stencil_dsl.runtime.devices import require_cupy
 from stencil_dsl.solve.boxes import Box, Domain
 from stencil_dsl.solve.ghosts import GhostFill, Widths
 from stencil_dsl.solve.transports.base import Message, Pending, Transport
@@ -108,7 +111,7 @@ class HaloExchange:
         between: widths of the ghost cells between ranks; the fill's are those of this rank's faces.
 
     With corners the axes follow one another, each including the ghost cells of those before; the first cut axis is on
-    its way while the caller computes. Without, all are.
+    its way while the caller computes. Without, all are. On a GPU what travels has a stream of its own.
     """
 
     def __init__(self, ranks: Ranks, fill: GhostFill, between: Widths, axes: Sequence[int], tag: int) -> None:
@@ -120,33 +123,63 @@ class HaloExchange:
                     f"{fill.name!r} needs {max(between[axis])} ghost cells along {names[axis]}, but rank"
                     f" {ranks.transport.rank} has {shape[axis]} cells there; use fewer ranks along {names[axis]}"
                 )
+        self.lane = Lane(fill.array)
         self.traffic = {axis: _AxisTraffic(self, axis) for axis in self.axes}
         self.pending: dict[int, Pending] = {}
 
     def start(self) -> None:
-        ndim, corners = self.fill.array.ndim, self.fill.corners
-        for axis in range(ndim):
+        for axis in range(self.fill.array.ndim):
             # Rules of outer faces, too; where corners depend on what has not arrived, `wait` fills them again.
             self.fill.apply_axis(axis)
-        for axis in self.axes[:1] if corners else self.axes:
-            self.pending[axis] = self.traffic[axis].post()
+        self._post(self.axes[:1] if self.fill.corners else self.axes)
 
     def wait(self) -> None:
         if not self.fill.corners:
-            for axis in self.axes:
-                self._complete(axis)
+            self._complete(self.axes)
             return
         first = self.axes[0]
-        self._complete(first)
+        self._complete([first])
         for axis in range(first + 1, self.fill.array.ndim):
             self.fill.apply_axis(axis)
             if axis in self.traffic:
-                self.pending[axis] = self.traffic[axis].post()
-                self._complete(axis)
+                self._post([axis])
+                self._complete([axis])
 
-    def _complete(self, axis: int) -> None:
-        self.pending.pop(axis).wait()
-        self.traffic[axis].unpack()
+    def _post(self, axes: Sequence[int]) -> None:
+        with self.lane.behind():
+            for axis in axes:
+                self.pending[axis] = self.traffic[axis].post()
+
+    def _complete(self, axes: Sequence[int]) -> None:
+        with self.lane.again():
+            for axis in axes:
+                self.pending.pop(axis).wait()
+                self.traffic[axis].unpack()
+        self.lane.join()
+
+
+class Lane:
+    """The stream that ghost cells travel on beside the computing one; nothing on the host."""
+
+    def __init__(self, array: PaddedArray) -> None:
+        self.stream: Any = None
+        if array.device == "gpu":
+            self.stream = require_cupy().cuda.Stream(non_blocking=True)
+
+    def behind(self) -> AbstractContextManager[Any]:
+        """Work that comes after what the current stream has been given."""
+        if self.stream is not None:
+            self.stream.wait_event(require_cupy().cuda.get_current_stream().record())
+        return self.again()
+
+    def again(self) -> AbstractContextManager[Any]:
+        """More work on the lane."""
+        return nullcontext() if self.stream is None else self.stream
+
+    def join(self) -> None:
+        """Let the current stream wait for the lane."""
+        if self.stream is not None:
+            require_cupy().cuda.get_current_stream().wait_event(self.stream.record())
 
 
 class _AxisTraffic:

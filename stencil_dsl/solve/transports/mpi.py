@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from stencil_dsl.errors import StencilError
+from stencil_dsl.runtime.devices import require_cupy
 from stencil_dsl.solve.transports.base import TIMEOUT_SECONDS, Alone, Message, Pending, Transport
 
 LAUNCHED = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", "MPI_LOCALNRANKS", "SLURM_STEP_NUM_TASKS")
@@ -35,6 +36,9 @@ class Mpi(Transport):
         self.timeout = timeout
 
     def post(self, sends: Sequence[Message], receives: Sequence[Message]) -> Pending:
+        if any(hasattr(m.array, "__cuda_array_interface__") for m in sends):
+            # MPI knows nothing of streams: what is sent must be there.
+            require_cupy().cuda.get_current_stream().synchronize()
         requests = [(m, self.communicator.Irecv(m.array, m.peer, m.tag)) for m in receives]
         requests += [(m, self.communicator.Isend(m.array, m.peer, m.tag)) for m in sends]
         return _Requests(self, requests)
