@@ -56,10 +56,17 @@ def steps(stencil: str, steps: int) -> Question:
     return sweep_question(f"{stencil}-steps-{steps}", f, shape, {"dsl": schedule}, store=STORE, steps=steps)
 
 
+def contestants() -> list[object]:
+    """Stencil and steps. More than two of a sweep take long to compile: without a device they are left out."""
+    return [
+        pytest.param(name, k, id=f"{name}-steps-{k}", marks=(pytest.mark.timed_only,) if k > 2 else ())
+        for name in STENCILS
+        for k in steps_of(name)
+    ]
+
+
 @pytest.mark.parametrize("variant", ["dsl", "copy"])
-@pytest.mark.parametrize(
-    ("stencil", "steps"), [pytest.param(name, k, id=f"{name}-steps-{k}") for name in STENCILS for k in steps_of(name)]
-)
+@pytest.mark.parametrize(("stencil", "steps"), contestants())
 @asks(steps)
 def test_steps(stencil, steps, variant, result):
     result.check()

@@ -1,0 +1,106 @@
+"""The reproduction's questions: ids that match what is made, random kernels that agree, steps as single steps."""
+
+from __future__ import annotations
+
+import importlib
+
+import numpy as np
+import pytest
+
+import stencil_dsl
+from repro import more_stencils, opponents, stencils
+from repro.baselines import emulate
+from repro.random_draws import DRAWS, draw, grid
+from repro.rows import ROWS, SIZES
+from repro.test_bricklib import sweep
+from repro.test_shapes import CASES
+from stencil_dsl.runtime.definition import Definition
+from stencil_dsl.testing import ConstantField, RandomField
+from stencil_dsl.testing.sweeps import reference
+from stencil_dsl.transforms.analysis import roofline
+
+SHAPE = (9, 7, 19)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("row", ["star-7", "cns"])
+def test_ids_are_those_of_the_variants(row, size):
+    names = [variant.id for variant in sweep(row, size).variants]
+    assert names == ["dsl", "dsl-again", *opponents.ids(row, size), "copy"]
+    assert len(set(names)) == len(names)
+    assert opponents.defaults(row) <= set(names)
+
+
+def test_every_row_has_seven_block_shapes_and_few_of_the_rest():
+    for row in ROWS:
+        kinds = [opponents.kind_of(name) for name in opponents.ids(row, 512)]
+        counts = {kind: kinds.count(kind) for kind in opponents.KINDS}
+        assert counts == {"arr": 7, "stream": 3, "trans": 2, "triton": 2, "cupy": 1, "jax": 1}
+
+
+@pytest.mark.parametrize("case", DRAWS)
+def test_random_draws_have_the_published_numbers(case):
+    fields, radius, terms, _ = DRAWS[case]
+    drawn = draw(case)
+    definition = Definition.of(drawn.stencil(), "float64")
+    assert (len(definition.fields), len(drawn.terms)) == (fields, terms)
+    assert definition.halo == ((radius, radius),) * 3 == tuple((n, n) for n in drawn.halo_widths)
+
+
+def test_random_draws_do_not_depend_on_the_process():
+    assert draw("rnd0").text == draw.__wrapped__("rnd0").text
+    assert "u[i - 1, j, k]" in draw("rnd0").text.splitlines()[2]
+
+
+@pytest.mark.skipif(emulate.compiler() is None, reason="needs a C++ compiler")
+@pytest.mark.parametrize("case", ["rnd0", "rnd3", "rnd7"])
+def test_array_kernels_of_random_draws_compute_the_same(case):
+    drawn = draw(case)
+    sources = {name: RandomField(seed) for seed, name in enumerate(drawn.fields)}
+    (want,) = reference(Definition.of(drawn.stencil(), "float64"), sources, {})((0, 0, 0), SHAPE)
+    halo = tuple((n, n) for n in drawn.halo_widths)
+    arrays = [stencil_dsl.empty(SHAPE, halo=halo, device="cpu") for _ in (*drawn.fields, "out")]
+    for array, name in zip(arrays, drawn.fields, strict=False):
+        array.fill(np.nan)
+        cells = array.with_halo(halo)
+        cells[...] = sources[name](tuple(-low for low, _ in halo), cells.shape, np)
+    block = (8, 4, 4)
+    library = emulate.Library(drawn.cuda(SHAPE, block), [case])
+    library.launch(case, grid(SHAPE, block), block, [array.buffer for array in arrays])
+    np.testing.assert_allclose(arrays[-1].interior, want, rtol=0, atol=1e-13 * np.abs(want).max())
+
+
+@pytest.mark.parametrize("name", ["star_7", "plane_9"])
+def test_several_steps_are_compared_with_single_ones(name):
+    """The reference of k steps is the composed stencil's own value, by another way."""
+    f = getattr(stencils if name == "star_7" else more_stencils, name)
+    three = Definition.of(f, "float64", steps=3)
+    shape = SHAPE[: three.ndim]
+    origin = (0,) * three.ndim
+    one_by_one = reference(three, {"u": RandomField(0)}, {})(origin, shape)
+    composed = Definition(None, three.stencil, "float64")
+    at_once = reference(composed, {"u": RandomField(0)}, {})(origin, shape)
+    np.testing.assert_allclose(one_by_one[0], at_once[0], rtol=0, atol=1e-14)
+    assert three.halo == ((3, 3),) * three.ndim
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_shapes_have_the_rank_and_bytes_of_their_stencil(case):
+    asked = CASES[case]
+    f = getattr(importlib.import_module(f"repro.{asked.module}"), asked.function)
+    assert Definition.of(f, asked.dtype).ndim == len(asked.shape)
+
+
+def test_accesses_of_the_added_stencils():
+    counted = {
+        name: roofline(Definition.of(getattr(more_stencils, name), "float64").stencil)["accesses"]
+        for name in ("plane_5", "plane_9", "box_81", "in_plane_49", "two_fields_125")
+    }
+    assert counted == {"plane_5": 5, "plane_9": 9, "box_81": 81, "in_plane_49": 49, "two_fields_125": 126}
+
+
+@pytest.mark.parametrize("name", ["plane_5", "plane_9"])
+def test_a_constant_field_is_preserved(name):
+    definition = Definition.of(getattr(more_stencils, name), "float64")
+    (got,) = reference(definition, {"u": ConstantField(2.5)}, {})((0, 0), (4, 5))
+    np.testing.assert_allclose(got, 2.5, rtol=1e-14)
