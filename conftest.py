@@ -9,3 +9,4 @@ pytest_plugins = ["pytester", "stencil_dsl.testing.plugin"]
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "timed_only: deselected without --gpu, where it would only be compiled")
+    config.addinivalue_line("markers", "compiled_only: deselected with --gpu, because nothing of it is timed")

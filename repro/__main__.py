@@ -23,11 +23,12 @@ def main(argv: list[str] | None = None) -> int:
     warming = commands.add_parser("warm", help="compile everything that a timed run will ask for")
     warming.add_argument("--arch", default="sm_90")
     warming.add_argument("--jobs", type=int, default=2)
+    warming.add_argument("--pack", type=Path, help="also copy these kernels, and no others, into this cache folder")
     chosen = parser.parse_args(argv)
     if chosen.command == "warm":
         from repro.warm import warm
 
-        return warm(chosen.arch, chosen.jobs)
+        return warm(chosen.arch, chosen.jobs, chosen.pack)
     if chosen.command == "tune":
         from repro.tuning import tune
 

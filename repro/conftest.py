@@ -7,12 +7,11 @@ import pytest
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("gpu"):
-        return
-    left_out = [item for item in items if item.get_closest_marker("timed_only")]
+    marker = "compiled_only" if config.getoption("gpu") else "timed_only"
+    left_out = [item for item in items if item.get_closest_marker(marker)]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if not item.get_closest_marker("timed_only")]
+        items[:] = [item for item in items if not item.get_closest_marker(marker)]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -17,6 +17,7 @@ from stencil_dsl.testing import asks
 own_tools = pytest.mark.parametrize("toolkit", [None], ids=["own-tools"])
 
 
+@pytest.mark.compiled_only
 @own_tools
 @pytest.mark.parametrize("arch", ["sm_120"])
 @pytest.mark.parametrize("variant", [f"stack-{release}" for release in RELEASES])
@@ -26,6 +27,7 @@ def test_stack(stencil, variant, arch, result):
     recorded(result)
 
 
+@pytest.mark.compiled_only
 @own_tools
 @pytest.mark.parametrize("arch", ["sm_120"])
 @pytest.mark.parametrize("variant", [name_of(s) for s in PUBLISHED])
@@ -35,6 +37,7 @@ def test_pairing(which, variant, arch, result):
     recorded(result)
 
 
+@pytest.mark.compiled_only
 @own_tools
 @pytest.mark.parametrize("variant", [name_of(s) for s in NEWER])
 @pytest.mark.parametrize("which", ["newer"])

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
 
 from repro.rows import ROWS, SIZES
 
@@ -27,35 +30,56 @@ def questions() -> Iterator[Ask]:
     yield ("test_tools", "folds", ())
 
 
-def warm(arch: str, jobs: int) -> int:
-    """Fills the kernel cache; returns 1 where something does not compile."""
+def warm(arch: str, jobs: int, pack: Path | None = None) -> int:
+    """Fills the kernel cache; returns 1 where something does not compile.
+
+    Args:
+        pack: a folder that gets a copy of the kernels, to carry to a machine that only runs them.
+    """
+    if pack is not None:
+        from stencil_dsl.toolchain.paths import cache_root
+
+        if (cache_root() / "cuda").is_dir():
+            shutil.copytree(cache_root() / "cuda", pack / "cuda", dirs_exist_ok=True)
     failed = 0
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        for lines in pool.map(_compile, ((*ask, arch) for ask in questions())):
+        for lines in pool.map(_compile, ((*ask, arch, pack) for ask in questions())):
             for line in lines:
                 failed += line.startswith("failed")
                 print(line, flush=True)
     return 1 if failed else 0
 
 
-def _compile(ask: tuple[str, str, tuple[object, ...], str]) -> list[str]:
+def _compile(ask: tuple[str, str, tuple[object, ...], str, Path | None]) -> list[str]:
     """Facts of every variant of one question, as lines of a log."""
     import importlib
 
     from stencil_dsl.testing import Target
 
-    module, function, arguments, arch = ask
-    make: Callable[..., object] = getattr(importlib.import_module(f"repro.{module}"), function)
+    module, function, arguments, arch, pack = ask
+    make: Callable[..., Any] = getattr(importlib.import_module(f"repro.{module}"), function)
     lines = []
     question = make(*arguments)
-    for variant in question.variants:  # type: ignore[attr-defined]
+    for variant in question.variants:
         started = time.monotonic()
         try:
             facts = variant.compile_facts(Target(arch))
         except Exception as error:  # noqa: BLE001 - one kernel that does not compile must not cost the others
-            lines.append(f"failed: {question.id}, {variant.id}: {str(error).splitlines()[0][:200]}")  # type: ignore[attr-defined]
+            lines.append(f"failed: {question.id}, {variant.id}: {str(error).splitlines()[0][:200]}")
             continue
+        for entry in _entries(variant, Target(arch)) if pack is not None else ():
+            # <root>/v1/<two digits>/<request>/<tool set>
+            shutil.copytree(entry.path, pack.joinpath(*entry.path.parts[-4:]), dirs_exist_ok=True)
         seconds = time.monotonic() - started
         if seconds > 0.5:
-            lines.append(f"{question.id}, {variant.id}: {seconds:.1f} s, {facts.get('registers')} registers")  # type: ignore[attr-defined]
+            lines.append(f"{question.id}, {variant.id}: {seconds:.1f} s, {facts.get('registers')} registers")
     return lines
+
+
+def _entries(variant: Any, target: Any) -> list[Any]:
+    """Cache entries of a variant's kernels; none of one that is not compiled by the tile toolchain."""
+    if hasattr(variant, "parts"):
+        return [part.make(target).entry for part in variant.parts]
+    if hasattr(variant, "make"):
+        return [variant.make(target).entry]
+    return [variant.build(target)] if hasattr(variant, "build") else []
