@@ -14,16 +14,62 @@ from pathlib import Path
 from typing import Any
 
 from stencil_dsl.errors import StencilError
-from stencil_dsl.schedule.expr import Graph
+from stencil_dsl.schedule.expr import Graph, Node
+from stencil_dsl.schedule.linear import Coefficient
+from stencil_dsl.schedule.plan import Final, make_plan
 from stencil_dsl.schedule.schedule import Schedule
 
 FORMAT = 1
 
+SHIPPED = Path(__file__).with_name("tuned.json")
+"""Choices that come with the package: the benchmark rows on an H200, written by `python -m repro tune`."""
+
 
 def graph_hash(graph: Graph) -> str:
-    """Identifies what a stencil computes, whatever its fields are called."""
-    text = f"{graph.ndim}|" + "|".join(map(repr, graph.outputs))
+    """Identifies what a stencil computes, however it is written, whatever its fields are called and its constants are.
+
+    Sums count as sets of terms, and constants by which of them are equal: that decides what can be shared, and so
+    which schedule is best.
+    """
+    plan = make_plan(graph, fast=True)
+    constants: dict[object, int] = {}
+
+    def label(c: Coefficient) -> str:
+        return f"{constants.setdefault(abs(c.number), len(constants))}{'' if c.scalar is None else 's'}"
+
+    sums = []
+    for total in plan.sums:
+        groups = [(sorted(_text(atom) for _, atom in g.members), g.vector) for g in total.groups]
+        groups.sort(key=lambda g: (g[0], [dx for dx, _ in g[1]]))
+        sums.append([(members, [(dx, label(c)) for dx, c in vector]) for members, vector in groups])
+    text = f"{graph.ndim} {sums} {[_final_text(f) for f in plan.finals]}"
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _final_text(final: Final) -> str:
+    if final.kind == "sum":
+        return f"sum{final.index}"
+    if final.node is not None:
+        return _text(final.node)
+    return f"{final.kind}({', '.join(map(_final_text, final.args))})"
+
+
+def _text(node: Node) -> str:
+    """An expression with its shared parts numbered and its constants left out."""
+    number: dict[int, int] = {}
+    lines = []
+    stack = [node]
+    while stack:
+        top = stack[-1]
+        missing = [a for a in top.args if a.id not in number]
+        if top.id not in number and missing:
+            stack.extend(reversed(missing))
+            continue
+        stack.pop()
+        if top.id not in number:
+            number[top.id] = len(number)
+            lines.append(f"{top.op} {top.field} {top.offset} {[number[a.id] for a in top.args]}")
+    return ";".join(lines)
 
 
 def shape_class(shape: tuple[int, ...]) -> str:
@@ -64,7 +110,7 @@ class TuningStore:
 
     @staticmethod
     def default() -> TuningStore:
-        """The store named by STENCIL_DSL_TUNING, or the user's."""
+        """The store named by STENCIL_DSL_TUNING, or the user's; behind it stands the one that is shipped."""
         named = os.environ.get("STENCIL_DSL_TUNING")
         if named:
             return TuningStore(Path(named))
@@ -79,11 +125,15 @@ class TuningStore:
     def find(
         self, graph: Graph, dtype: str, order: str, shape: tuple[int, ...], gpu: str, toolkit: str
     ) -> Schedule | None:
-        """The stored schedule; one of another toolkit is better than none."""
+        """The stored schedule, here or in the store that is shipped; one of another toolkit is better than none."""
         wanted = (graph_hash(graph), dtype, order, shape_class(shape), gpu)
         exact = self.entries.get((*wanted, toolkit))
         entry = exact or next((e for k, e in self.entries.items() if k[:-1] == wanted), None)
-        return None if entry is None else Schedule.from_json(entry["schedule"])
+        if entry is not None:
+            return Schedule.from_json(entry["schedule"])
+        if self.path == SHIPPED:
+            return None
+        return TuningStore(SHIPPED).find(graph, dtype, order, shape, gpu, toolkit)
 
     def put(
         self,

@@ -1,0 +1,136 @@
+"""Choosing schedules: what the ranking counts, what is stored, what is compiled."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from xdsl.dialects import scf
+
+from repro import stencils
+from stencil_dsl import Schedule, StencilError, TuningStore, compile, stencil
+from stencil_dsl.dialects import tile
+from stencil_dsl.runtime import select
+from stencil_dsl.runtime.definition import Definition
+from stencil_dsl.runtime.specialize import padded_form, problem_of
+from stencil_dsl.runtime.tuning_store import graph_hash, shape_class
+from stencil_dsl.schedule import shifted, streaming
+from stencil_dsl.schedule.model import predict
+from stencil_dsl.schedule.target import H200, target_for
+
+FAST = Schedule("streaming", tile=(1, 1, 128), pair=2, rows=2, chunk=32, occupancy=4, order="fast")
+
+
+def main_loop(kernel):
+    """The operations of the loop that stores."""
+    loops = [op for op in kernel.lowered.module.walk() if isinstance(op, scf.ForOp)]
+    return next(op for op in loops if any(isinstance(o, tile.StoreOp) for o in op.body.block.ops)).body.block.ops
+
+
+@pytest.mark.parametrize("name", ["star_13", "box_27", "iso3dfd", "cond"])
+@pytest.mark.parametrize(
+    "schedule",
+    [FAST, FAST.with_(rows=3, unroll=2), FAST.with_(tile=(1, 4, 32), pair=1), FAST.with_(carry="queue", ahead=True)],
+)
+def test_counting_sees_what_lowering_emits(name: str, schedule: Schedule) -> None:
+    kernel = compile(getattr(stencils, name), shape=(64, 96, 512), schedule=schedule)
+    problem = problem_of(kernel.definition, kernel.default_form())
+    counts = streaming.count(problem, schedule, streaming.outline(problem, schedule))
+    operations = list(main_loop(kernel))
+    maps = [op.kind.data for op in operations if isinstance(op, tile.MapOp)]
+    assert counts.loads == sum(isinstance(op, tile.LoadOp) for op in operations)
+    assert counts.stores == sum(isinstance(op, tile.StoreOp) for op in operations)
+    # A fused multiply-add stands for two operations of level 3.
+    assert sum(counts.operations.values()) + counts.operations.get("fma", 0) == len(maps)
+
+
+def test_counting_a_shifted_kernel() -> None:
+    definition = Definition.of(stencils.star_7, "float64")
+    problem = problem_of(definition, padded_form(definition, (8, 8, 256)))
+    counts = shifted.count(problem, Schedule(tile=(1, 2, 64)))
+    assert (counts.loads, counts.stores, counts.carried) == (7, 1, 0)
+
+
+def test_the_model_knows_waste_and_spills() -> None:
+    definition = Definition.of(stencils.star_25, "float64")
+
+    def cost(n: int, schedule: Schedule):
+        return predict(problem_of(definition, padded_form(definition, (64, 64, n))), schedule, H200)
+
+    even, odd = cost(512, FAST), cost(513, FAST)
+    assert even.waste == 1.0
+    assert odd.waste == pytest.approx(768 / 513)
+    assert odd.seconds > even.seconds
+    # Radius 4, four rows of pairs: 64 accumulators of two registers each do not fit 128 registers.
+    assert cost(512, FAST.with_(rows=4)).spills
+    assert not even.spills
+
+
+def test_ranked_schedules_are_legal_and_ordered() -> None:
+    definition = Definition.of(stencils.star_7, "float32")
+    ranked = select.rank(definition, padded_form(definition, (100, 60, 300)), "fast", target_for("sm_90"))
+    seconds = [c.prediction.seconds for c in ranked]
+    assert seconds == sorted(seconds)
+    assert {c.schedule.pair for c in ranked if c.schedule.kind == "streaming"} == {1, 4}
+    assert "star_7" in compile(stencils.star_7, shape=(64, 64, 256)).explain(3)
+
+
+def test_a_stencil_is_known_however_it_is_written() -> None:
+    @stencil
+    def other(f, x, y, z):
+        near = f[x + 1, y, z] + f[x - 1, y, z] + f[x, y, z + 1] + f[x, y - 1, z]
+        return 0.3 * (near + f[x, y + 1, z] + f[x, y, z - 1]) - 0.5 * f[x, y, z]
+
+    def key(f) -> str:
+        return graph_hash(Definition.of(f, "float64").graph)
+
+    assert key(other) == key(stencils.star_7)
+    assert len({key(f) for f in (stencils.star_7, stencils.star_13, stencils.cond, stencils.box_27)}) == 4
+
+
+def test_store_round_trip(tmp_path) -> None:
+    graph = Definition.of(stencils.star_7, "float64").graph
+    store = TuningStore(tmp_path / "deep" / "tuning.json")
+    store.put("star_7", graph, "float64", (90, 90, 256), "Some GPU", "13.5", FAST, {"ms": 1.0})
+    again = TuningStore(store.path)
+    # Extents of one class share a schedule, and so do toolkits where nothing better is known.
+    assert again.find(graph, "float64", "fast", (100, 120, 256), "Some GPU", "13.5") == FAST
+    assert again.find(graph, "float64", "fast", (90, 90, 256), "Some GPU", "13.4") == FAST
+    for other in (("float32", "fast", "Some GPU"), ("float64", "source", "Some GPU"), ("float64", "fast", "Another")):
+        assert again.find(graph, other[0], other[1], (90, 90, 256), other[2], "13.5") is None
+    assert shape_class((513, 512, 300)) == "512x512x256/1"
+    assert json.loads(store.path.read_text())["schedules"][0]["schedule"]["chunk"] == 32
+
+
+def test_a_damaged_store_is_named(tmp_path) -> None:
+    path = tmp_path / "tuning.json"
+    path.write_text('{"format": 99}')
+    with pytest.raises(StencilError, match="tuning.json.*format"):
+        TuningStore(path)
+
+
+def test_the_shipped_choice_is_used_unless_another_is_stored(tmp_path) -> None:
+    shipped = compile(stencils.star_7, shape=(512, 512, 512), store=TuningStore(tmp_path / "none.json"))
+    mine = TuningStore(tmp_path / "mine.json")
+    graph = shipped.definition.graph
+    mine.put("star_7", graph, "float64", (512, 512, 512), H200.name, "default", FAST.with_(rows=1), {})
+    assert compile(stencils.star_7, shape=(512, 512, 512), store=mine).schedule == FAST.with_(rows=1)
+    known = TuningStore(tmp_path / "none.json").find(graph, "float64", "fast", (512,) * 3, H200.name, "default")
+    assert shipped.schedule == known
+
+
+def test_compiling_drops_what_spills(tmp_path, monkeypatch) -> None:
+    definition = Definition.of(stencils.star_25, "float64")
+    form = padded_form(definition, (64, 64, 256))
+    spilling = FAST.with_(rows=4)
+    entered = [
+        select.Candidate(s, predict(problem_of(definition, form), s, H200)) for s in (spilling, FAST.with_(rows=1))
+    ]
+    kept = select.compile_best(definition, form, entered, 2, "sm_90", None, None, lambda text: None)
+    assert [c.schedule.rows for c in kept] == [1]
+    assert "spills" in entered[0].out
+
+
+def test_unknown_ways_of_tuning_are_refused() -> None:
+    with pytest.raises(StencilError, match="'model', 'compile' or 'measure'"):
+        compile(stencils.star_7, shape=(64, 64, 64), tune="guess")  # type: ignore[arg-type]
