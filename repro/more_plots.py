@@ -129,10 +129,14 @@ def _stacks(of: list[dict[str, str]], axes: Any) -> None:
         if points:
             label = name.removesuffix("-stacks")
             axes.plot(*zip(*points, strict=True), marker="os^Dv"[n % 5], lw=1, label=label)
+    counts = [int(line["instructions"]) for line in of if line["instructions"]]
     axes.set_yscale("log")
+    axes.set_yticks([100, 200, 500, 1000, 2000, 5000, 10000], ["100", "200", "500", "1000", "2000", "5000", "10000"])
+    axes.minorticks_off()
+    axes.set_ylim(0.7 * min(counts), 2.5 * max(counts))  # room for the legend
     axes.set_xlabel("toolkit release")
     axes.set_ylabel("instructions of the kernel")
-    axes.legend(loc="upper right", ncols=2)
+    axes.legend(loc="upper center", ncols=3)
 
 
 CAPTIONS = {
