@@ -47,7 +47,7 @@ def _per_step(row: Mapping[str, Any], line: Mapping[str, str], rows: list[dict[s
     """Time a step, and over a copy of the bytes that a sweep of one step must move."""
     steps = row["params"]["steps"]
     out = {"stencil": row["params"]["stencil"], "steps": str(steps)}
-    if row.get("samples"):
+    if row.get("samples") and row["variant"] != "copy":
         out["ms_per_step"] = f"{float(line['ms']) / steps:.5f}"
         if line["ratio_to_copy"]:
             out["step_over_copy"] = f"{float(line['ratio_to_copy']) / steps:.4f}"
