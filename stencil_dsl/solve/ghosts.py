@@ -6,8 +6,7 @@ given outputs, so that it can be repeated, timed and captured in a CUDA graph. N
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,9 +16,9 @@ from stencil_dsl.dialects.boundary import AXES, FaceAttr
 from stencil_dsl.errors import StencilError
 from stencil_dsl.runtime.arrays import PaddedArray
 from stencil_dsl.runtime.devices import require_cupy
+from stencil_dsl.solve.slabs import Slab, actions_of
 from stencil_dsl.transforms.boundary import Faces
 
-Action = Callable[[], Any]
 Widths = Sequence[tuple[int, int]]
 FaceArrays = Mapping[tuple[int, int], np.ndarray]
 
@@ -87,7 +86,10 @@ class GhostFill:
         self.values, self.arrays, self.corners = values, arrays or {}, corners
         self.xp = array_module(array)
         array.with_halo(self.widths)  # refuses widths beyond the array's halo
-        self.axes: list[list[Action]] = [self._axis(axis) for axis in range(array.ndim)]
+        slabs = [self._axis(axis) for axis in range(array.ndim)]
+        self.axes = [actions_of(each, self.xp) for each in slabs]
+        # Without corners no axis reads what another one writes.
+        self.actions = sum(self.axes, []) if corners else actions_of(sum(slabs, []), self.xp)
 
     @property
     def constant(self) -> tuple[object, ...] | None:
@@ -98,9 +100,8 @@ class GhostFill:
         return (self.widths, self.corners, tuple(map(tuple, self.faces)), tuple(map(id, self.arrays.values())))
 
     def apply(self) -> None:
-        for actions in self.axes:
-            for action in actions:
-                action()
+        for action in self.actions:
+            action()
 
     def apply_axis(self, axis: int) -> None:
         for action in self.axes[axis]:
@@ -108,20 +109,20 @@ class GhostFill:
 
     # -- planning
 
-    def _axis(self, axis: int) -> list[Action]:
+    def _axis(self, axis: int) -> list[Slab]:
         n = self.array.shape[axis]
-        actions: list[Action] = []
+        slabs: list[Slab] = []
         for side, width in enumerate(self.widths[axis]):
             face = self.faces[axis][side]
             if not width or face is None or face.kind.data == "keep":
                 continue
             self._check(face, axis, side)
             if _farthest(face, width) <= n:
-                actions += self._slab(axis, side, face, range(1, width + 1))
+                slabs.append(self._slab(axis, side, face, range(1, width + 1)))
             else:
                 for k in range(1, width + 1):
-                    actions += self._resolved(axis, side, k)
-        return actions
+                    slabs += self._resolved(axis, side, k)
+        return slabs
 
     def _check(self, face: FaceAttr, axis: int, side: int) -> None:
         where = f"{self.name!r} across the face {AXES[self.array.ndim][axis]}{'-+'[side]}"
@@ -141,32 +142,23 @@ class GhostFill:
         view = self.array.full[tuple(box)]
         return view if step == 1 else view[(slice(None),) * axis + (slice(None, None, -1),)]
 
-    def _slab(self, axis: int, side: int, face: FaceAttr, distances: range) -> list[Action]:
+    def _slab(self, axis: int, side: int, face: FaceAttr, distances: range) -> Slab:
         """All layers of a face at a time; each takes its value from one cell of the interior at most."""
         n, width = self.array.shape[axis], len(distances)
         dst = self.view(axis, -width, 0) if side == 0 else self.view(axis, n, n + width)
         kind = face.kind.data
         if kind == "periodic":
-            return [self._copy(dst, self.view(axis, n - width, n) if side == 0 else self.view(axis, 0, width))]
+            return Slab(dst, self.view(axis, n - width, n) if side == 0 else self.view(axis, 0, width))
         if kind == "outflow":
-            return [self._copy(dst, self.view(axis, 0, 1) if side == 0 else self.view(axis, n - 1, n))]
+            return Slab(dst, self.view(axis, 0, 1) if side == 0 else self.view(axis, n - 1, n))
         # Layers lie in the order of the array: the outermost first before the interior.
         order = list(distances)[::-1] if side == 0 else list(distances)
         skip = int(face.at.data == "cell")
         start = skip if side == 0 else n - skip - width
-        src = self.view(axis, start, start + width, -1)
-        add = self._addend(axis, side, face, order)
-        sign = _sign(face)
-        if sign == 0:
-            return [self._copy(dst, add)]
-        if add is None:
-            return [self._copy(dst, src) if sign > 0 else partial(self.xp.negative, src, out=dst)]
-        return [partial(self.xp.add if sign > 0 else self.xp.subtract, add, src, out=dst)]
+        add, sign = self._addend(axis, side, face, order), _sign(face)
+        return Slab(dst, self.view(axis, start, start + width, -1) if sign else None, add, sign)
 
-    def _copy(self, dst: Any, src: Any) -> Action:
-        return partial(self.xp.copyto, dst, src)
-
-    def _resolved(self, axis: int, side: int, k: int) -> list[Action]:
+    def _resolved(self, axis: int, side: int, k: int) -> list[Slab]:
         """One layer whose source may itself lie beyond a face, possibly several times over."""
         n = self.array.shape[axis]
         sign, position, adds = 1, (-k if side == 0 else n - 1 + k), []
@@ -185,12 +177,9 @@ class GhostFill:
             position = _source(face, beyond, distance, n)
         at = -k if side == 0 else n - 1 + k
         dst = self.view(axis, at, at + 1)
-        if sign:
-            src = self.view(axis, position, position + 1)
-            first = self._copy(dst, src) if sign > 0 else partial(self.xp.negative, src, out=dst)
-        else:
-            first = self._copy(dst, adds.pop(0))
-        return [first, *(partial(self.xp.add, dst, add, out=dst) for add in adds)]
+        src = self.view(axis, position, position + 1) if sign else None
+        first = None if sign else adds.pop(0)
+        return [Slab(dst, src, first, sign), *(Slab(dst, dst, add) for add in adds)]
 
     def _addend(self, axis: int, side: int, face: FaceAttr, distances: Sequence[int], sign: int = 1) -> Any | None:
         """What is added to the (signed) mirror image, broadcastable to the layers; None for nothing."""

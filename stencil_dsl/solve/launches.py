@@ -64,7 +64,7 @@ class BoundSweep:
         scalars: Sequence[str],
         engine: Engine,
     ) -> None:
-        self.scalars = tuple(scalars)
+        self.kernel, self.scalars = kernel, tuple(scalars)
         self.values: list[float] = [0.0] * len(self.scalars)
         names = kernel.definition.scalars
         if engine == "reference":
@@ -80,6 +80,12 @@ class BoundSweep:
         if new != self.values:
             self.values = new
             self.bound.set_scalars(new)
+
+    def compile(self) -> None:
+        """Have the kernel in the cache as machine code, also where this sweep is interpreted."""
+        spec = getattr(self.bound, "spec", None)
+        if spec is not None:
+            spec.compile(self.kernel.target, self.kernel.toolkit, self.kernel.cache)
 
     def _first(self) -> None:
         with _FIRST_RUN:

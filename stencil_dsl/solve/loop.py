@@ -143,6 +143,16 @@ class TimeLoop(FieldAccess):
         """The step program with its kernels, as text that parses back."""
         return str(self.program.module)
 
+    def compile(self) -> None:
+        """Put the machine code of all kernels into the cache, also on a machine without a GPU (device="cpu").
+
+        A machine that has a GPU but no toolkit can then run the same loop with the cache copied to it.
+        """
+        for program in [self.program, *([self.composed.program] if self.composed else [])]:
+            for number in range(program.cycle):
+                for sweep in program.phase(number).sweeps:
+                    sweep.compile()
+
     # -- events
 
     def every(self, steps: int, call: Callable[[TimeLoop], Any]) -> None:

@@ -8,7 +8,6 @@ it is, so that steps can be captured in CUDA graphs.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from itertools import product
 from typing import Any
 
@@ -18,38 +17,13 @@ from stencil_dsl.errors import StencilError
 from stencil_dsl.runtime.arrays import PaddedArray
 from stencil_dsl.runtime.devices import require_cupy
 from stencil_dsl.solve.boxes import Domain
+from stencil_dsl.solve.device_code import compiled
 from stencil_dsl.solve.ghosts import array_module
 
 BLOCK_STEPS = 1024
 """Steps of one block."""
 
 Series = Callable[[int], float | Sequence[float]] | np.ndarray | Sequence[float]
-
-# One thread a cell, so that sources which share a cell are added in a fixed order; built without fused multiply-add.
-_CODE = """
-extern "C" __global__ void inject(REAL* field, const long long* cell, const REAL* weight, const int* source,
-                                  const REAL* series, const long long* clock, int cells, int most, int sources) {
-    int c = blockIdx.x * blockDim.x + threadIdx.x;
-    if (c >= cells) return;
-    REAL sum = 0;
-    for (int k = 0; k < most; ++k)
-        sum += weight[c * most + k] * series[*clock * sources + source[c * most + k]];
-    field[cell[c]] += sum;
-}
-extern "C" __global__ void sample(const REAL* field, const long long* cell, REAL* out, const long long* clock,
-                                  int cells) {
-    int c = blockIdx.x * blockDim.x + threadIdx.x;
-    if (c < cells) out[*clock * cells + c] = field[cell[c]];
-}
-extern "C" __global__ void tick(long long* clock) { *clock += 1; }
-"""
-
-
-@lru_cache(maxsize=8)
-def _module(dtype: str, device: int) -> Any:
-    cupy = require_cupy()
-    code = _CODE.replace("REAL", "double" if dtype == "float64" else "float")
-    return cupy.RawModule(code=code, options=("--fmad=false",))
 
 
 class Clock:
@@ -68,7 +42,7 @@ class Clock:
     def tick(self) -> None:
         self.now += 1
         if self.cell is not None:
-            _module(self.dtype, self.cell.device.id).get_function("tick")((1,), (1,), (self.cell,))
+            compiled("tick", self.dtype, self.cell.device.id)((1,), (1,), (self.cell,))
 
 
 def interpolation(position: Sequence[float], shape: Sequence[int]) -> list[tuple[tuple[int, ...], float]]:
@@ -120,6 +94,10 @@ class Points:
         """Called behind a block of steps."""
 
 
+def _device(array: PaddedArray) -> int:
+    return int(array.buffer.device.id)
+
+
 def _flat_index(array: PaddedArray, cell: tuple[int, ...]) -> int:
     return array.layout.offset + sum(i * s for i, s in zip(cell, array.layout.strides, strict=True))
 
@@ -155,7 +133,7 @@ class Source(Points):
         sources = xp.asarray(np.array([[s for _, s in e] for e in padded], "int32"))
         if array.device == "cpu":
             return lambda: self._add(array.buffer, cells, weights, sources, clock)
-        kernel = _module(array.dtype, array.buffer.device.id).get_function("inject")
+        kernel = compiled("inject", array.dtype, _device(array))
         grid, block = (-(-len(targets) // 64),), (64,)
         sizes = (np.int32(len(targets)), np.int32(most), np.int32(len(self)))
         arguments = (array.buffer, cells, weights, sources, self.block, clock.cell, *sizes)
@@ -206,7 +184,7 @@ class Receiver(Points):
         cells = xp.asarray(np.array([_flat_index(array, c) for c in local if c is not None], "int64"))
         if array.device == "cpu":
             return lambda: np.take(array.buffer, cells, out=self.block[clock.now])
-        kernel = _module(array.dtype, array.buffer.device.id).get_function("sample")
+        kernel = compiled("sample", array.dtype, _device(array))
         arguments = (array.buffer, cells, self.block, clock.cell, np.int32(len(self.mine)))
         return lambda: kernel((-(-len(self.mine) // 64),), (64,), arguments)
 
