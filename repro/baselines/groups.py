@@ -114,7 +114,7 @@ def contributions(values: Mapping[int, list[tuple[float, str]]], block: Block) -
     A combination of three or more groups that two dx share is computed once.
     """
     texts = {dx: " + ".join(f"{literal(c)} * {v}" for c, v in pairs) for dx, pairs in values.items()}
-    for text in {t for dx, t in texts.items() if len(values[dx]) >= 3}:
+    for text in dict.fromkeys(t for dx, t in texts.items() if len(values[dx]) >= 3):
         users = [dx for dx, t in texts.items() if t == text]
         if len(users) > 1:
             name = block.let(text, "w")
