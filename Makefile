@@ -1,6 +1,7 @@
 # make repro   compile the tables (and time them where there is a GPU), write results/
 # make test    the test suite          make lint   ruff, mypy, layering rule
 # make docs    the documentation       make clean  remove what the others made
+# make gate    compile all probes and compare them with the golden files of the pinned tools
 #
 # ARCH="sm_90 sm_120"   architectures to compile for (default: the device's, else sm_90)
 # PYTEST_ARGS="-k box"  more options for pytest
@@ -28,7 +29,7 @@ REPRO := toolchain,repro
 TEST := toolchain,repro,test
 DOCS := toolchain,repro,test,docs
 
-.PHONY: help repro test lint format docs docs-update clean
+.PHONY: help repro test gate lint format docs docs-update clean
 help:
 	@sed -n 's/^# \?//;1,/^$$/p' Makefile
 
@@ -39,6 +40,10 @@ repro: $(call stamp,$(REPRO))
 
 test: $(call stamp,$(TEST))
 	$(PY) -m pytest -n $(JOBS) $(PYTEST_ARGS)
+
+# Fails when a variant's registers, spills, instructions, ... grew, and names it; skips tools without golden files.
+gate: $(call stamp,$(TEST))
+	$(PY) -m pytest probes examples/probe_project --golden -n $(JOBS) $(PYTEST_ARGS)
 
 lint: $(call stamp,$(TEST))
 	$(PY) -m ruff check .

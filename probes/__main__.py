@@ -59,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
 
     add = commands.add_parser("ledger", help="the verdicts of results/claims.csv, and what changed between tool sets")
     add.add_argument("--file", type=Path, help="another ledger file")
-    add.add_argument("--page", action="store_true", help="write docs/claims.md")
+    add.add_argument("--page", action="store_true", help="write docs/claims.md and the probes' docstrings")
     add.set_defaults(run=_ledger)
     return parser
 
@@ -143,7 +143,8 @@ def _ledger(options: argparse.Namespace) -> int:
         raise ValueError(f"{path} has no verdicts; pytest probes writes them")
     if options.page:
         ledger_page.PAGE.write_text(ledger_page.page(rows), encoding="utf-8")
-        print(f"wrote {ledger_page.PAGE.relative_to(ledger_page.ROOT)}")
+        stale = ledger_page.docstrings(rows, write=True)
+        print(f"wrote {ledger_page.PAGE.relative_to(ledger_page.ROOT)} and {len(stale)} docstrings")
         return 0
     print("\n".join(ledger.summary(rows)))
     moved = ledger.changes(rows)

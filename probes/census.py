@@ -51,11 +51,14 @@ def watched() -> Iterator[list[Any]]:
     from stencil_dsl.runtime.launch import HostLaunch, Launch
 
     seen: list[Any] = []
+    active = [True]
     kept = {kind: kind.launch for kind in (Launch, HostLaunch)}
 
     def watching(kind: type) -> Callable[..., Any]:
         def launch(self: Any, stream: Any = None) -> Any:
-            seen.append(self)
+            # A program that binds its launches within keeps this function after the end.
+            if active:
+                seen.append(self)
             return kept[kind](self, stream)
 
         return launch
@@ -65,6 +68,7 @@ def watched() -> Iterator[list[Any]]:
     try:
         yield seen
     finally:
+        active.clear()
         for kind, launch in kept.items():
             kind.launch = launch  # type: ignore[method-assign]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import shorten, wrap
 
 from probes import catalogue
 from stencil_dsl.testing import ledger
@@ -50,6 +51,41 @@ def page(rows: list[ledger.Row]) -> str:
         if not by_claim[number]:
             lines.append("- not in the ledger yet")
     return "\n".join(lines) + "\n"
+
+
+def docstring(text: str, module: str, rows: list[ledger.Row]) -> str:
+    """A probe's source with what the ledger says last in its docstring; unchanged where it has no such place.
+
+    The place is the end of the module's docstring, from a line that starts with "Last measured" on. Newest tool sets
+    count, one entry a claim and tier.
+    """
+    opening = text.index('"""')
+    end = text.index('"""', opening + 3)
+    start = text.find("\nLast measured", opening, end)
+    own = [row for row in rows if row["probe"] == f"{module.replace('.', '/')}.py"]
+    newest = {(row["claim"], row["tier"], row["device"] or row["arch"]): row for row in own}
+    if start < 0 or not newest:
+        return text
+    lines = ["Last measured:"]
+    for (claim, tier, place), row in newest.items():
+        words = shorten(row["why"].replace("\\", "/"), 280, placeholder=" ...")
+        entry = f"- claim {claim}, {tier}, {place}, {row['tools']}: {row['verdict']}. {words}"
+        lines += wrap(entry, 118, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    return text[: start + 1] + "\n".join(lines) + "\n" + text[end:]
+
+
+def docstrings(rows: list[ledger.Row], write: bool) -> list[str]:
+    """Names of probe modules whose docstring does not say what the ledger does; with `write` they then do."""
+    stale = []
+    for module in catalogue.modules():
+        path = ROOT / f"{module.replace('.', '/')}.py"
+        text = path.read_text(encoding="utf-8")
+        now = docstring(text, module, rows)
+        if now != text:
+            stale.append(module)
+            if write:
+                path.write_text(now, encoding="utf-8")
+    return stale
 
 
 def _verdicts(rows: list[ledger.Row], tier: str) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from stencil_dsl.testing import FunctionVariant, KernelVariant, Prepared, Target, Variant
-from stencil_dsl.testing.tile_kernels import compare_small, small_outputs
+from stencil_dsl.testing.problem import compare_small, small_outputs
 
 _SUMMED = ("instructions", "branches", "barriers", "spill_loads", "spill_stores", "spill_bytes", "loop_spills")
 _LARGEST = ("registers", "stack_bytes", "shared_bytes", "threads", "loop_instructions")

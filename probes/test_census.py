@@ -3,7 +3,8 @@
 Claim 28: a census of real application steps lists every kernel with time, bandwidth, registers and spills (there:
 decode, verify and prefill of language models; none uses a product narrower than 16 x 8). Source: 002. Here: the steps
 of three small solvers, whose kernels should not spill in their loops. ``python -m probes census`` prints the list.
-LAST
+
+Last measured:
 """
 
 from __future__ import annotations

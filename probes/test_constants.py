@@ -3,7 +3,8 @@
 Claim 8: cuTile rounds Python floats to float32, inside float64 kernels too (errors of 1e-8). Three remedies: a small
 array of constants, a sum of float32-exact parts, and the bits as an int64 immediate. Source: 000, RTX PRO 4000
 Blackwell, CUDA 13.2 (remedied there with the array).
-LAST
+
+Last measured:
 """
 
 from __future__ import annotations

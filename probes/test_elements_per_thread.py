@@ -3,7 +3,8 @@
 Claim 2: two elements a thread (one row of 256) for at most 16 accesses, one (a row of 128, or two rows of 64) for
 more: every loaded tile stays in registers, so otherwise the 27-point box loses 1.6x and the 125-point box 5x; two
 rows of 64 beat one of 128 where accesses are shifted along y. Source: 000, RTX PRO 4000 Blackwell, CUDA 13.2.
-LAST
+
+Last measured:
 """
 
 from __future__ import annotations

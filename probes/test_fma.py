@@ -2,7 +2,8 @@
 
 Claim 18: every term becomes exactly one DFMA, so wide stencils are bound by float64 issue on a GPU with few float64
 units, and not on one with many. Source: 000, RTX PRO 4000 Blackwell (float64 at 1/64 of float32), CUDA 13.2.
-LAST
+
+Last measured:
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 Claim 23: occupancy 2 makes a GEMM up to 1.12 times faster where the grid has two blocks an SM; latency hints on loads
 do nothing. Claim 24: bits depend on hints: kernels compiled with other hints differ by an ulp here and there, because
 they sum in another order. Source: 002, RTX 4080 SUPER (Ada), tileiras 13.3.
-LAST
+
+Last measured:
 """
 
 from __future__ import annotations

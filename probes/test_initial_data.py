@@ -2,7 +2,8 @@
 
 Claim 31: on NVIDIA GPUs initial data make no difference, because memory is not compressed there; on an Intel B580 zeros
 are 2.3 times faster (35.8 against 15.6 Gpts/s). Source: 003, table III and section V.C.
-LAST
+
+Last measured:
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 Claim 38: the name of a kernel, of its function and of its symbol, does not change its machine code. Source: ours;
 it is what lets a cache and golden files compare the code of two files.
-LAST
+
+Last measured:
 """
 
 from __future__ import annotations

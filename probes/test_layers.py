@@ -3,7 +3,8 @@
 Claim 32: separate kernels for the inner region and the six layers avoid a branch at their boundary; running the six
 layers concurrently gains nothing, because the inner kernel alone fills the GPU. Source: 003, acoustic wave with layers
 of 27 cells, Intel B580. Here with layers of 32 cells and fourth-order differences.
-LAST
+
+Last measured:
 """
 
 from __future__ import annotations

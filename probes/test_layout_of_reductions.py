@@ -3,7 +3,8 @@
 Claim 27: loading a tile with the reduced axis first transposes it through shared memory and is 1.4 times slower.
 Claim 26 (part): reducing the third axis of a 3-D tile takes as long as reducing a 2-D one, and keeping or dropping an
 axis of extent 1 gives the same code. Source: 002, RTX 4080 SUPER (Ada), tileiras 13.3.
-LAST
+
+Last measured:
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 Claim 29: where a tile overhangs the domain, loading wide (into one tile of padding, unmasked) and storing narrow
 (masked) beats masking the loads. Source: 003, Triton kernel of the 25-point acoustic wave, Intel B580.
-LAST
+
+Last measured:
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 Claim 14: a tile load becomes LDG.64 a thread, or LDG.128 where the view is known to be 16-byte aligned; there is no
 TMA and no shared memory. Source: 000, RTX PRO 4000 Blackwell, CUDA 13.2. Tileiras 13.5 goes through shared memory at
 two elements a thread.
-LAST
+
+Last measured:
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 Claim 43: tileiras 13.3 to 13.5 at -O1 to -O3 compute wrong values from the third trip on for tiles that are computed,
 carried through a loop and rotated (q0 = q1; q1 = d); -O0 is right, and so is a queue of raw loads. The Tile IR is
 right. Source: ours, H200.
-LAST
+
+Last measured:
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 Claim 19: with fewer than 16 rows on the M side, or fewer than 8 columns on the N side, a product leaves the tensor
 cores and spills: 17.9 us (32 rows), 14.1 (16), 115.4 with 212 spill loads (8). Source: 002, RTX 4080 SUPER (Ada),
 tileiras 13.3.
-LAST
+
+Last measured:
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 Claim 42: odd extents (300, 500, 513) cost little against powers of two: loads stay unchecked (arrays have whole tiles
 behind them), only the store is checked, and the tail is the waste of its tiles. Source: ours, H200, 13.5.
-LAST
+
+Last measured:
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 Claim 45: constant offsets along y and x in slice views make all loads of a field share one address and an immediate;
 added to the tile's index they cost integer instructions for every row. Source: ours, H200, 13.5.
-LAST
+
+Last measured:
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 Claim 12: the machine code depends on libnvvm, not on tileiras or ptxas: with libnvvm 13.2 the 27-point kernel has 344
 instructions and 3 branches, with 13.3 896 to 1128 and 56, because every tile load gets a branchy bounds check; tileiras
 with an older libnvvm or ptxas than its own fails with return code 5. Source: 000, RTX PRO 4000 Blackwell.
-LAST
+
+Last measured:
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 Claim 44: with z seen as (Z / 2, 2) and pairs loaded, every shift along z becomes an aligned 16-byte load and nothing
 goes through shared memory: fewer loads than a shifted row each, and faster on every row but CNS. Source: ours, H200,
 13.5: 0.582 against 0.603 ms (7-point), 0.740 against 0.991 (25-point).
-LAST
+
+Last measured:
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 Claim 20: an array of rank N is 1 + 2 N parameters (pointer, extents, strides); from 32 on a launch through CUDA.jl
 costs about 15 us more on the host. Source: 002, Julia. Here: the host's time for launches of a cubin, one after
 another, by the number of 3-D arrays. A launch outside a graph takes as long as the host needs to enqueue it.
-LAST
+
+Last measured:
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 Claim 16: a run-time loop over the planes that a cell reads is unrolled and its loads are hoisted: nothing is gained.
 Source: 000, RTX PRO 4000 Blackwell, CUDA 13.2. Marching over planes and scattering each into the outputs that are
 still open reverses this: every plane is loaded once.
-LAST
+
+Last measured:
 """
 
 from __future__ import annotations

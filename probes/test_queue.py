@@ -2,7 +2,8 @@
 
 Claim 30: a queue of planes in registers along the streamed axis saves loading them again. Source: 003 (25-point
 acoustic wave, nine planes in a register queue, Intel B580). Scattering every plane into open outputs is the third way.
-LAST
+
+Last measured:
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ Claim 22: mostly a fixed cost, whatever the tile: a tree of warp shuffles, then 
 and an atomic in shared memory. Over 4096 elements a sum takes 0.12 us, a maximum 0.16, the maximum of (value, index)
 pairs 0.24 and argmax 0.29, because argmax checks for NaN at every step, also where that is not asked for. Source: 002,
 RTX 4080 SUPER (Ada), tileiras 13.3.
-LAST
+
+Last measured:
 """
 
 from __future__ import annotations

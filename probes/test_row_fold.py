@@ -4,7 +4,8 @@ Claim 11: a tall tile whose rows are taken out by ``ct.extract`` and put togethe
 of 27, but its re-layout goes through shared memory and costs what it saves: a tie on the 27-point box, 1.4 times
 slower on the 125-point one. Source: 000, RTX PRO 4000 Blackwell, CUDA 13.2. ``ct.insert`` is new since; register rows
 (several row tiles a block, each loaded once) are a third way.
-LAST
+
+Last measured:
 """
 
 from __future__ import annotations

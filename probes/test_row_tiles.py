@@ -3,7 +3,8 @@
 Claim 1: a 7-point sweep with the tile (1, 1, 256) takes 3.3 times less time than with (4, 8, 8), although both
 compile to the same instruction mix (14 loads, 2 stores, 12 float64 operations). Source: 000, on an RTX PRO 4000
 Blackwell with CUDA 13.2.
-LAST
+
+Last measured:
 """
 
 from __future__ import annotations

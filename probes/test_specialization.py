@@ -3,7 +3,8 @@
 Claim 21: cuTile specializes a kernel on the divisibility of extents and strides, so a new length can mean a new
 compilation (an attention kernel recompiled at page boundaries: 55 instead of 133 tokens/s); padding to a fixed length
 avoids it. Source: 002, cuTile.jl. cuda.tile asks whether 16 divides an extent or a stride.
-LAST
+
+Last measured:
 """
 
 from __future__ import annotations

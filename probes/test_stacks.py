@@ -3,7 +3,8 @@
 Claim 13: against CUDA 13.2, tileiras 13.3 loses 10 % and 13.4 37 % on the 27-point box (loads in branchy checks, then
 loads twice), and nothing on narrow and very wide stencils. Source: 000, RTX PRO 4000 Blackwell. 13.2 has no sm_90, so
 the code is compared for sm_120; the fifth stencil is the 25-point star instead of iso3dfd, which adds two loads to it.
-LAST
+
+Last measured:
 """
 
 from __future__ import annotations

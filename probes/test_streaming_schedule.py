@@ -2,7 +2,8 @@
 
 Claim 40: 64 planes a chunk mostly beat 128 and 32, two rows at occupancy 4 mostly beat four at 2, and a block needs
 about 2 (2 r) P U + 50 registers (radius r, pairs P, rows U). Source: ours, H200, 13.5.
-LAST
+
+Last measured:
 """
 
 from __future__ import annotations

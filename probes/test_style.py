@@ -2,7 +2,8 @@
 
 Claim 26: helper functions and closures, a third axis, and axes of extent 1 do not change the machine code or its
 speed, so kernels may be written to be read. Source: 002, RTX 4080 SUPER (Ada), tileiras 13.3.
-LAST
+
+Last measured:
 """
 
 from __future__ import annotations

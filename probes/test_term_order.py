@@ -2,7 +2,8 @@
 
 Claim 5: a 125-point sweep whose terms stand in spatial order takes 6.5 ms, grouped by coefficient 7.3 to 7.7 ms,
 because tileiras issues loads in program order. Source: 000, RTX PRO 4000 Blackwell, CUDA 13.2.
-LAST
+
+Last measured:
 """
 
 from __future__ import annotations

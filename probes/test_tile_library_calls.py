@@ -3,7 +3,8 @@
 Claim 34: a library function is inlined: no CALL, no local memory; a call that is ordered among memory operations costs
 one barrier at two or more warps. Claim 36: a fragmap (which elements a thread is handed) that does not match the layout
 that loads give goes through shared memory. Source: 004 and ours, H200, CUDA 13.5. Needs tileiras 13.5.
-LAST
+
+Last measured:
 """
 
 from __future__ import annotations

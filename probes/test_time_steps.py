@@ -4,7 +4,8 @@ Claim 10: it does not pay: each extra tile load costs about as much as the DRAM 
 PRO 4000 Blackwell, CUDA 13.2.
 Claim 47: for a linear stencil, composed into one wider stencil and streamed, it does: two steps of the 7-point star
 take 0.638 ms, one takes 0.582. Source: ours, H200, 13.5.
-LAST
+
+Last measured:
 """
 
 from __future__ import annotations

@@ -2,12 +2,13 @@
 
 Claim 33: loading cache-first may be worse on NVIDIA than staging by TMA. Source: 003 (an open question there). Here:
 where tileiras uses TMA at all when it is allowed to, for plain copies, products and shifted tiles.
-LAST
+
+Last measured:
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +99,7 @@ def products() -> Question:
 def tiles() -> Question:
     """The 7-point star in tiles of 8 rows of 64, with TMA allowed and not."""
     of, made = variants("star-7", {name: replace(BLOCK, tma=tma) for name, tma in CHOICES.items()})
-    return of.ask("tma-star-7", [Remarked(**{f: getattr(v, f) for f in v.__dataclass_fields__}) for v in made])
+    return of.ask("tma-star-7", [Remarked(**{f.name: getattr(v, f.name) for f in fields(v)}) for v in made])
 
 
 @pytest.mark.parametrize("variant", [*CHOICES])

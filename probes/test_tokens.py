@@ -3,7 +3,8 @@
 Claim 46: cuTile keeps a memory token, and tileiras a block barrier for it, unless the store is its array's only memory
 operation in the loop, its index is the loop's variable itself, and nothing aliases it. So: loop over the output plane,
 load at x + r, and pass an output once for each row tile. Source: ours, H200, 13.5.
-LAST
+
+Last measured:
 """
 
 from __future__ import annotations
