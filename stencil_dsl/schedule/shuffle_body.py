@@ -230,15 +230,16 @@ class ShuffleBody:
     def build(self) -> None:
         k, g = self.k, self.g
         self.head()
-        stop = k.iop("sub", self.x1, g.tail, "x_tail") if g.tail else self.x1
-        carried = self._carried()
-        with k.loop(self.x0, stop, g.unroll, carried, "x") as (x, values, ends, results):
-            self.sums.adopt(values)
-            with self.call("plane"):
-                for t in range(g.unroll):
-                    self.trip(x, t, None)
-            ends += self._carried()
-        self.sums.adopt(results)
+        stop = self.x0
+        if g.trips:
+            stop = k.iop("sub", self.x1, g.tail, "x_tail") if g.tail else self.x1
+            with k.loop(self.x0, stop, g.unroll, self._carried(), "x") as (x, values, ends, results):
+                self.sums.adopt(values)
+                with self.call("plane"):
+                    for t in range(g.unroll):
+                        self.trip(x, t, None)
+                ends += self._carried()
+            self.sums.adopt(results)
         for t in range(g.tail):
             with self.call(f"tail{t}"):
                 self.trip(stop, t, g.tail - 1 - t)
