@@ -45,6 +45,7 @@ def nameless(module: builtin.ModuleOp) -> str:
     return str(module)
 
 
+@settings(max_examples=settings().max_examples // 2)
 @given(cases("source") | cases("fast"))
 def test_every_level_parses_back(case: Case) -> None:
     kernel = case.kernel(static=case.schedule.static_shape)
@@ -57,6 +58,7 @@ def test_every_level_parses_back(case: Case) -> None:
         assert nameless(again) == nameless(module)
 
 
+@settings(max_examples=settings().max_examples // 2)
 @given(cases("source") | cases("fast"))
 def test_emitted_file_is_the_same_every_time(case: Case) -> None:
     """Text that depends on addresses or hashes would miss the kernel cache in the next process."""
