@@ -71,6 +71,7 @@ def random_schedule(
         "split_tail": chance(choose, 60),
         "ahead": chance(choose, 30),
         "head_loop": chance(choose, 60),
+        "loads_first": chance(choose, 30),
     }
     if kind == "shuffle":
         options |= {"tile": (1,) * (ndim - 1) + (32,), "warps": 1, "ahead": False, "carry": "reload"}
