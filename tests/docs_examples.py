@@ -93,6 +93,8 @@ def run_page(path: Path, text: str, toolkit: bool, environment: dict[str, str]) 
             examples += run_console(block, environment)
         elif block.language in RUNNABLE:
             examples += session.run(block)
+        elif block.language == "text":
+            continue  # shows what something looks like; nothing in it is code
         else:
             raise ValueError(f"{path.name}:{block.line}: a block of {block.language or 'no language'} cannot be run")
     return examples

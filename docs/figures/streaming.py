@@ -1,4 +1,4 @@
-"""Draws docs/streaming.svg: one trip of the streaming loop for a star of radius 2. `python docs/figures/streaming.py`"""
+"""Draws docs/streaming.svg, one trip of the streaming loop for a radius of 2: `python docs/figures/streaming.py`."""
 
 from __future__ import annotations
 
@@ -26,9 +26,8 @@ def draw(path: Path) -> None:
     lead = RADIUS * 1.35
     axes.add_patch(Rectangle((lead, 2.2), 0.55, 1.9, facecolor=BLUE, alpha=0.25, edgecolor=BLUE))
     for row in range(6):
-        axes.add_patch(
-            Rectangle((lead + 0.06, 2.28 + 0.3 * row), 0.43, 0.22, facecolor=BLUE if 2 <= row <= 3 else "white", edgecolor=BLUE)
-        )
+        fill = BLUE if row in (2, 3) else "white"
+        axes.add_patch(Rectangle((lead + 0.06, 2.28 + 0.3 * row), 0.43, 0.22, facecolor=fill, edgecolor=BLUE))
     for k in range(2 * RADIUS + 1):
         x = k * 1.35
         color = ORANGE if k == 0 else BLUE

@@ -91,9 +91,7 @@ def params_to_json(params: Sequence[Param]) -> list[dict[str, Any]]:
             case float():
                 result.append({"kind": "float", "value": param.hex()})
             case _:
-                raise TypeError(
-                    f"kernel parameter {param!r}: allowed are ArrayParam, ScalarParam, int and float"
-                )
+                raise TypeError(f"kernel parameter {param!r}: allowed are ArrayParam, ScalarParam, int and float")
     # tuples become lists, so that a value equals its own round trip
     return json.loads(json.dumps(result))
 
