@@ -184,8 +184,9 @@ def test_the_newest_bytecode_is_what_the_frontend_knows():
     arguments = dict(symbol="shift", arch="sm_90")
     head = to_bytecode(SHIFT, "shift", SHIFT_PARAMS, bytecode_version=kit.NEWEST_BYTECODE, **arguments)[0]
     assert head[8:10] == bytes(versions.parts(kit.NEWEST_BYTECODE))
-    with pytest.raises(ToolchainError, match="Unsupported bytecode version"):
-        to_bytecode(SHIFT, "shift", SHIFT_PARAMS, bytecode_version="13.5", **arguments)
+    # A version that cuda.tile holds back is let in by tile libraries, for the whole process: ask for one beyond it.
+    with pytest.raises(ToolchainError, match="bytecode version"):
+        to_bytecode(SHIFT, "shift", SHIFT_PARAMS, bytecode_version="13.9", **arguments)
 
 
 def test_environment_hides_other_toolkits(tmp_path, monkeypatch):
