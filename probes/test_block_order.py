@@ -4,6 +4,8 @@ Claim 6: ``bid(0)`` along the rows of a plane, so that consecutive blocks read r
 beats ``bid(0)`` along the planes. Source: 000, RTX PRO 4000 Blackwell, CUDA 13.2 (no figure given there).
 
 Last measured:
+- claim 6, code, sm_90, 13.5.37: cannot be tested here. only times decide, run with --gpu; the code: star-13 z, y, x
+  first: 87, 88, 88 instructions; box-27 z, y, x first: 115, 116, 115 instructions
 """
 
 from __future__ import annotations

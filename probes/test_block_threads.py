@@ -6,6 +6,10 @@ Claim 39: eight warps give a row of 256 one element a thread, and the trip throu
 ours, H200, 13.5.
 
 Last measured:
+- claim 17, code, sm_90, 13.5.37: weaker. tile-64 128, tile-256 128, tile-1024 128, tile-4096 128; num_worker_warps 4:
+  128, 8: 256 (refused: 1, 2, 16)
+- claim 39, code, sm_90, 13.5.37: holds. star-13: 6 -> 0 LDS/STS, 64 -> 36 registers; box-27: 30 -> 0 LDS/STS, 92 ->
+  64 registers
 """
 
 from __future__ import annotations

@@ -5,6 +5,12 @@ PRO 4000 Blackwell, CUDA 13.2. Since bytecode 13.4 there is ``check_bounds=False
 Claim 37: compile-time extents and strides let tileiras prove bounds and fold addresses. Source: ours, H200, 13.5.
 
 Last measured:
+- claim 15, code, sm_90, 13.5.37: reversed. they can be removed: star-7: dynamic-checked 300 (14 branches),
+  dynamic-unchecked 82 (0 branches); box-27: dynamic-checked 921 (54 branches), dynamic-unchecked 124 (0 branches);
+  box-125: dynamic-checked 3886 (250 branches), dynamic-unchecked 348 (0 branches)
+- claim 37, code, sm_90, 13.5.37: holds. star-7: dynamic-checked 300 (14 branches), static-checked 156 (0 branches),
+  static-unchecked 71 (0 branches); box-27: dynamic-checked 921 (54 branches), static-checked 481 (0 branches),
+  static-unchecked 115 (0 branches); box-125: dynamic-checked 3886 (250 branches), static- ...
 """
 
 from __future__ import annotations

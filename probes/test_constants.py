@@ -5,6 +5,8 @@ array of constants, a sum of float32-exact parts, and the bits as an int64 immed
 Blackwell, CUDA 13.2 (remedied there with the array).
 
 Last measured:
+- claim 8, code, sm_90, 13.5.37: holds. literal: values of float32 coefficients to 0e+00; bits: 115 instructions, 27
+  loads; array: 113 instructions, 31 loads; split: 202 instructions, 27 loads
 """
 
 from __future__ import annotations

@@ -4,6 +4,9 @@ Claim 7: an inner halo padded to 128 bytes, so that every interior row starts on
 views are loaded 16 bytes a thread. Source: 000, RTX PRO 4000 Blackwell, CUDA 13.2 (no figure given there).
 
 Last measured:
+- claim 7, code, sm_90, 13.5.37: weaker. star-7 aligned-two: 9 loads, 5 of 16 bytes, 6 LDS/STS; star-7 tight-two: 12
+  loads, 2 of 16 bytes, 9 LDS/STS; box-27 aligned-two: 45 loads, 9 of 16 bytes, 30 LDS/STS; box-27 tight-two: 36
+  loads, 18 of 16 bytes, 27 LDS/STS
 """
 
 from __future__ import annotations

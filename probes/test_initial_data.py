@@ -4,6 +4,8 @@ Claim 31: on NVIDIA GPUs initial data make no difference, because memory is not 
 are 2.3 times faster (35.8 against 15.6 Gpts/s). Source: 003, table III and section V.C.
 
 Last measured:
+- claim 31, code, sm_90, 13.5.37: cannot be tested here. only times decide, run with --gpu; the code: both run one
+  kernel
 """
 
 from __future__ import annotations

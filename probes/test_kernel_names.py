@@ -4,6 +4,7 @@ Claim 38: the name of a kernel, of its function and of its symbol, does not chan
 it is what lets a cache and golden files compare the code of two files.
 
 Last measured:
+- claim 38, code, sm_90, 13.5.37: holds. 1 different code sections under 3 names, 71 instructions
 """
 
 from __future__ import annotations

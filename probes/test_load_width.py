@@ -5,6 +5,9 @@ TMA and no shared memory. Source: 000, RTX PRO 4000 Blackwell, CUDA 13.2. Tileir
 two elements a thread.
 
 Last measured:
+- claim 14, code, sm_90, 13.5.37: weaker. star-7 row-128: 7 LDG.64, 0 LDG.128, 0 TMA, 0 LDS/STS; star-7 row-256: 4
+  LDG.64, 5 LDG.128, 0 TMA, 6 LDS/STS; box-27 row-128: 27 LDG.64, 0 LDG.128, 0 TMA, 0 LDS/STS; box-27 row-256: 36
+  LDG.64, 9 LDG.128, 0 TMA, 30 LDS/STS
 """
 
 from __future__ import annotations

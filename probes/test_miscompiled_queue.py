@@ -5,6 +5,8 @@ carried through a loop and rotated (q0 = q1; q1 = d); -O0 is right, and so is a 
 right. Source: ours, H200.
 
 Last measured:
+- claim 43, code, sm_90, 13.5.37: cannot be tested here. wrong values show on a device only; instructions: computed-O0
+  406, computed-O1 324, computed-O2 540, computed-O3 540, raw-O3 547
 """
 
 from __future__ import annotations

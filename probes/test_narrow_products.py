@@ -5,6 +5,8 @@ cores and spills: 17.9 us (32 rows), 14.1 (16), 115.4 with 212 spill loads (8). 
 tileiras 13.3.
 
 Last measured:
+- claim 19, code, sm_90, 13.5.37: weaker. rows-32 tensor cores; rows-16 tensor cores; rows-8 512 FFMA; rows-4 256
+  FFMA; columns-32 tensor cores; columns-16 tensor cores; columns-8 tensor cores; columns-4 256 FFMA
 """
 
 from __future__ import annotations

@@ -4,6 +4,9 @@ Claim 45: constant offsets along y and x in slice views make all loads of a fiel
 added to the tile's index they cost integer instructions for every row. Source: ours, H200, 13.5.
 
 Last measured:
+- claim 45, code, sm_90, 13.5.37: weaker. star-25: 20 integer instructions in views, 29 in the index, of 110;
+  star-25-dynamic: 79 integer instructions in views, 55 in the index, of 175; box-27: 17 integer instructions in
+  views, 17 in the index, of 111; box-27-dynamic: 25 integer instructions in views, 25 in the ...
 """
 
 from __future__ import annotations

@@ -5,6 +5,13 @@ instructions and 3 branches, with 13.3 896 to 1128 and 56, because every tile lo
 with an older libnvvm or ptxas than its own fails with return code 5. Source: 000, RTX PRO 4000 Blackwell.
 
 Last measured:
+- claim 12, code, sm_120, 13.2.51+13.3.36: weaker. 13.2/13.2/13.2: 329 instructions, 3 branches; 13.2/13.2/13.3: 330
+  instructions, 3 branches; 13.2/13.3/13.3: 1100 instructions, 54 branches; 13.3/13.3/13.3: 854 instructions, 54
+  branches; 13.3/13.2/13.2: 296 instructions, 3 branches; 13.2/13.3/13.2: tileiras failed with return ...
+- claim 12, code, sm_90, 13.3.36+13.4.92+13.5.37: holds. 13.3/13.3/13.3: 755 instructions, 54 branches;
+  13.4/13.4/13.4: 771 instructions, 54 branches; 13.5/13.5/13.5: 921 instructions, 54 branches; 13.4/13.5/13.5: 771
+  instructions, 54 branches; 13.5/13.4/13.4: tileiras failed with return code 5; 13.5/13.5/13.4: tileiras failed with
+  ...
 """
 
 from __future__ import annotations

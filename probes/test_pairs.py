@@ -5,6 +5,9 @@ goes through shared memory: fewer loads than a shifted row each, and faster on e
 13.5: 0.582 against 0.603 ms (7-point), 0.740 against 0.991 (25-point).
 
 Last measured:
+- claim 44, code, sm_90, 13.5.37: weaker. star-7: pairs 2 loads a cell, 0 LDS/STS, 116 registers, shifted-rows 4 loads
+  a cell, 0 LDS/STS, 64 registers, shifted-rows-256 3 loads a cell, 12 LDS/STS, 64 registers; star-13: pairs 2.5 loads
+  a cell, 0 LDS/STS, 128 registers, shifted-rows 7 loads a cell, 0 LDS/STS, 86 ...
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ costs about 15 us more on the host. Source: 002, Julia. Here: the host's time fo
 another, by the number of 3-D arrays. A launch outside a graph takes as long as the host needs to enqueue it.
 
 Last measured:
+- claim 20, code, sm_90, 13.5.37: cannot be tested here. only times decide, run with --gpu; the code: 2 arrays (14
+  parameters) 64 B, 4 arrays (28 parameters) 128 B, 5 arrays (35 parameters) 160 B, 16 arrays (112 parameters) 512 B
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ Source: 000, RTX PRO 4000 Blackwell, CUDA 13.2. Marching over planes and scatter
 still open reverses this: every plane is loaded once.
 
 Last measured:
+- claim 16, code, sm_90, 13.5.37: reversed. loads: 125 written out, 125 in a loop of 5, 150 in one of n trips, 15 a
+  cell streaming; still loops: loop-runtime
 """
 
 from __future__ import annotations

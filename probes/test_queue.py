@@ -4,6 +4,8 @@ Claim 30: a queue of planes in registers along the streamed axis saves loading t
 acoustic wave, nine planes in a register queue, Intel B580). Scattering every plane into open outputs is the third way.
 
 Last measured:
+- claim 30, code, sm_90, 13.5.37: holds. reload: 21 loads a row, 64 registers, 0 moves in the loop; queue: 13 loads a
+  row, 82 registers, 17 moves in the loop; scatter: 13 loads a row, 127 registers, 0 moves in the loop
 """
 
 from __future__ import annotations

@@ -5,6 +5,9 @@ registers, no shared memory, less time; 2-D 5-point 1.139 ms instead of 1.336, 3
 Source: 004 and ours, H200, CUDA 13.5. Needs tileiras 13.5.
 
 Last measured:
+- claim 35, code, sm_90, 13.5.37: holds. 3-D: shuffled 2.5 loads a cell, 0 LDS/STS, 118 registers, loaded 7 loads a
+  cell, 0 LDS/STS, 202 registers, loaded-256 4.5 loads a cell, 30 LDS/STS, 200 registers, 16 shuffles in the loop;
+  2-D: shuffled 1.5 loads a cell, 0 LDS/STS, 164 registers, loaded 3 loads a cell, 0 ...
 """
 
 from __future__ import annotations

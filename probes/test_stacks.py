@@ -5,6 +5,10 @@ loads twice), and nothing on narrow and very wide stencils. Source: 000, RTX PRO
 the code is compared for sm_120; the fifth stencil is the 25-point star instead of iso3dfd, which adds two loads to it.
 
 Last measured:
+- claim 13, code, sm_120, 13.2.51+13.3.36+13.4.92+13.5.37: weaker. instructions/branches/loads by 13.2, 13.3, 13.4,
+  13.5: star-7 195/3/7, 276/14/7, 271/14/7, 294/14/7; star-13 252/3/13, 467/26/13, 442/26/13, 488/26/13; star-25
+  364/3/25, 831/50/25, 755/50/25, 848/50/25; box-27 329/3/27, 854/54/27, 770/54/27, 872/54/27; box-125 4037/247/125,
+  ...
 """
 
 from __future__ import annotations

@@ -4,6 +4,9 @@ Claim 40: 64 planes a chunk mostly beat 128 and 32, two rows at occupancy 4 most
 about 2 (2 r) P U + 50 registers (radius r, pairs P, rows U). Source: ours, H200, 13.5.
 
 Last measured:
+- claim 40, code, sm_90, 13.5.37: weaker. 1 rows: 128 registers (estimate 66), 7 loads a row; 2 rows: 188 registers
+  (estimate 82), 5 loads a row; 4 rows: 250 registers (estimate 114), 4 loads a row; without a hint 188 registers and
+  128 threads
 """
 
 from __future__ import annotations

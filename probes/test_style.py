@@ -4,6 +4,8 @@ Claim 26: helper functions and closures, a third axis, and axes of extent 1 do n
 speed, so kernels may be written to be read. Source: 002, RTX 4080 SUPER (Ada), tileiras 13.3.
 
 Last measured:
+- claim 26, code, sm_90, 13.5.37: holds. 4 of 4 styles have the same machine code; axis of extent 1: same code; third
+  axis: 410 instructions, 2-D 459
 """
 
 from __future__ import annotations

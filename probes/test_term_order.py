@@ -4,6 +4,8 @@ Claim 5: a 125-point sweep whose terms stand in spatial order takes 6.5 ms, grou
 because tileiras issues loads in program order. Source: 000, RTX PRO 4000 Blackwell, CUDA 13.2.
 
 Last measured:
+- claim 5, code, sm_90, 13.5.37: weaker. spatial-one: 90 registers, 0 B spilled; coefficient-one: 90 registers, 0 B
+  spilled; spatial-two: 128 registers, 0 B spilled; coefficient-two: 128 registers, 0 B spilled
 """
 
 from __future__ import annotations

@@ -5,6 +5,10 @@ one barrier at two or more warps. Claim 36: a fragmap (which elements a thread i
 that loads give goes through shared memory. Source: 004 and ours, H200, CUDA 13.5. Needs tileiras 13.5.
 
 Last measured:
+- claim 34, code, sm_90, 13.5.37: holds. 0 CALL, 0 B of local memory; barriers: calls-1-warps-4 2, calls-2-warps-4 3,
+  calls-3-warps-4 4, calls-3-warps-4-pure 0, calls-1-warps-1 0, calls-3-warps-1 0
+- claim 36, code, sm_90, 13.5.37: holds. row-256-by-2 0 LDS/STS, row-256-by-1 6 LDS/STS, row-256-by-4 10 LDS/STS,
+  row-128-by-1 0 LDS/STS, row-128-by-2 6 LDS/STS
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ Claim 41: at sizes that fit L2 a sweep that finds its fields there is faster tha
 is part of a figure. Source: ours, H200 (60 MB of L2), 13.5.
 
 Last measured:
+- claim 41, code, sm_90, 13.5.37: cannot be tested here. only times decide, run with --gpu; the code: both run one
+  kernel on 34 MB
 """
 
 from __future__ import annotations
