@@ -82,9 +82,9 @@ def text_of(rows: Iterable[Row]) -> str:
 
 
 def changes(rows: Iterable[Row]) -> list[str]:
-    """Verdicts that differ between neighbouring tool sets, one line each."""
+    """Verdicts that differ between neighbouring tool sets that could test the claim, one line each."""
     groups: dict[tuple[str, ...], list[Row]] = {}
-    for row in sorted(rows, key=_order):
+    for row in sorted((r for r in rows if r["verdict"] != "cannot be tested here"), key=_order):
         groups.setdefault((row["claim"], row["tier"], row["arch"], row["device"]), []).append(row)
     lines = []
     for (claim, tier, arch, device), found in groups.items():
@@ -122,7 +122,7 @@ def write(path: Path, rows: Iterable[Row]) -> None:
 
 
 def run_rows(config: pytest.Config) -> list[Row]:
-    """Ledger rows of this session (on the controller); empty where it judged no claim."""
+    """Ledger rows of this run (on the controller); empty where it judged no claim."""
     from stencil_dsl.testing.records import recorder_of
 
     recorder = recorder_of(config)

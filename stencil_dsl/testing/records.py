@@ -63,6 +63,12 @@ def read(path: Path) -> Iterator[dict[str, Any]]:
                 yield json.loads(line)
 
 
+def anonymous(text: str) -> str:
+    """The text without the writer's home folder: records are committed and shared."""
+    home = str(Path.home())
+    return text if home in ("", "/") else text.replace(home + "/", "~/")
+
+
 class Recorder:
     """Collects records on the controller and writes them as they come."""
 
@@ -151,7 +157,7 @@ class Recorder:
         assert self._lock is not None
         if self._ends_torn():
             self._lock.write("\n")
-        self._lock.write(json.dumps(row, sort_keys=True) + "\n")
+        self._lock.write(anonymous(json.dumps(row, sort_keys=True)) + "\n")
         self._lock.flush()
         os.fsync(self._lock.fileno())
 
