@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 import pytest
@@ -20,7 +21,9 @@ class Untestable(Exception):
 def fact(result: Result, name: str) -> int:
     """A compile-time fact; Untestable where the variant did not compile or the fact was not read."""
     if result.failure is not None:
-        raise Untestable(f"{result.variant} failed: {result.failure.splitlines()[0]}")
+        lacking = re.search(r"[^\n]*requires tileiras [\d.]+ or later", result.failure)
+        words = lacking[0].strip() if lacking else f"failed: {result.failure.splitlines()[0]}"
+        raise Untestable(f"{result.variant}: {words}")
     value = result.facts.get(name)
     if value is None:
         raise Untestable(f"{result.variant}: {name} is not known (no nvdisasm?)")

@@ -24,7 +24,7 @@ upgrade the ledger says which choices went stale.
 
 This page is made by `python -m probes ledger --page` from `results/claims.csv`; do not edit it.
 """
-MARK = {"holds": "holds", "weaker": "weaker", "reversed": "**reversed**", "cannot be tested here": "needs a GPU"}
+MARK = {"holds": "holds", "weaker": "weaker", "reversed": "**reversed**", "cannot be tested here": "untested"}
 
 
 def page(rows: list[ledger.Row]) -> str:
@@ -91,6 +91,8 @@ def docstrings(rows: list[ledger.Row], write: bool) -> list[str]:
 def _verdicts(rows: list[ledger.Row], tier: str) -> str:
     """Verdicts of one tier by tool set, newest last; one word where they agree."""
     found = [(row["tools"], MARK[row["verdict"]]) for row in rows if row["tier"] == tier]
+    # A release that lacks what the probe uses says nothing beside one that has it.
+    found = [pair for pair in found if pair[1] != "untested"] or found
     verdicts = list(dict.fromkeys(verdict for _, verdict in found))
     if len(verdicts) <= 1:
         return "".join(verdicts)

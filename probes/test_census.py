@@ -19,6 +19,7 @@ import pytest
 
 from probes import census
 from probes.judging import fact, judged
+from stencil_dsl.errors import ToolchainError
 from stencil_dsl.testing import Claim, Finding, KernelVariant, Question, asks, sweep_question
 
 #: Case -> (its stencil, run-time scalars).
@@ -66,7 +67,12 @@ def test_step(case, variant, result):
 @pytest.mark.parametrize("case", [*KERNELS])
 def test_a_step_launches_what_is_measured(case, arch, toolkit):
     """The step itself, watched: its kernels are those of the question."""
-    rows = census.census(census.find_case(case), SHAPE[0], arch, toolkit)
+    try:
+        rows = census.census(census.find_case(case), SHAPE[0], arch, toolkit)
+    except ToolchainError as error:
+        if toolkit is None or "requires tileiras" not in str(error):
+            raise
+        pytest.skip(str(error).splitlines()[0])
     assert [(row.kernel, row.calls, row.shape) for row in rows] == [(KERNELS[case][0].name, 1, SHAPE)]
 
 
