@@ -60,7 +60,7 @@ class Launch:
 
     def _pack(self, inputs: Sequence[Argument], outputs: Sequence[Argument], scalars: Sequence[float]) -> None:
         size = ITEMSIZE[self.spec.definition.dtype]
-        integer = ctypes.c_int64 if self.spec._index_dtype() == "int64" else ctypes.c_int32
+        integer = ctypes.c_int64 if self.spec.index_dtype == "int64" else ctypes.c_int32
         values: list[Any] = []
         layouts = ([a.layout for a in inputs], [a.layout for a in outputs])
         for param, offset, shape, strides in self.spec.views(*layouts):

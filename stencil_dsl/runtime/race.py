@@ -43,6 +43,7 @@ def plan_entry(spec: Specialization, entry: Entry) -> dict[str, Any]:
         "symbol": entry.resources.symbol,
         "grid": spec.grid(form.shape),
         "views": [(p.kind, p.index, offset, shape, strides) for p, offset, shape, strides in views],
+        "index": spec.index_dtype,
         "scalars": spec.scalar_bits([SCALAR] * len(spec.definition.scalars)),
     }
 
@@ -152,7 +153,7 @@ def _launcher(cupy: Any, plan: dict[str, Any], inputs: list[Any], outputs: list[
     for kind, index, offset, shape, strides in plan["views"]:
         array = (inputs if kind == "field" else outputs)[index]
         args.append(np.uintp(array.data.ptr + offset * size))
-        args += [np.int32(n) for n in (*shape, *strides)]
+        args += [np.dtype(plan["index"]).type(n) for n in (*shape, *strides)]
     args += [np.int64(v) if size == 8 else np.int32(v) for v in plan["scalars"]]
     grid = tuple(plan["grid"])
     return lambda: function(grid, (1, 1, 1), tuple(args))

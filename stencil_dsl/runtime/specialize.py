@@ -109,7 +109,9 @@ class Specialization:
         shape, strides_known = paired(param.shape, layout.strides, pair)
         return shape, strides_known, alignment
 
-    def _index_dtype(self) -> str:
+    @property
+    def index_dtype(self) -> str:
+        """Integer type of extents, strides and indices."""
         layouts = [*self.form.inputs, *self.form.outputs]
         return "int64" if any(p.capacity >= INT32_ELEMENTS for p in layouts) else "int32"
 
@@ -133,7 +135,7 @@ class Specialization:
                     strides,
                     base_divisible_by=alignment,
                     stride_divisible_by=even if param.shape is None else None,
-                    index_dtype=self._index_dtype(),
+                    index_dtype=self.index_dtype,
                     alias_groups=self._alias_groups(param),
                 )
             )
