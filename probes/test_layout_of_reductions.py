@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from probes.judging import fact, gain, judged, through_shared, tie
+from probes.judging import fact, gain, judged, through_shared
 from stencil_dsl.testing import (
     Call,
     Claim,
@@ -104,11 +104,10 @@ def shared(found) -> Finding:
     return Finding(verdict, words)
 
 
-def axes(found) -> tuple[Finding, Finding | None]:
-    """Code and time of claim 26 for axes: equal code for an axis kept, about equal size for a third axis."""
+def axes(found) -> Finding:
+    """Claim 26 for axes: equal code for an axis kept, about equal size for a third axis."""
     kept = fact(found["axis-kept"], "text_hash") == fact(found["axis-last"], "text_hash")
     third, last = fact(found["axis-third"], "instructions"), fact(found["axis-last"], "instructions")
     near = abs(third - last) <= last / 5
     words = f"axis of extent 1: {'same' if kept else 'other'} code; third axis: {third} instructions, 2-D {last}"
-    code = Finding("holds" if kept and near else "weaker" if kept or near else "reversed", words)
-    return code, tie(found, "axis-last", "axis-third")
+    return Finding("holds" if kept and near else "weaker" if kept or near else "reversed", words)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import re
+from types import SimpleNamespace
 
 import pytest
 
-from probes import catalogue, census, comparing, ledger_page
+from probes import catalogue, census, comparing, judging, ledger_page
 from probes.__main__ import main, side_by_side
-from stencil_dsl.testing import Claim, ledger
+from stencil_dsl.testing import Claim, Target, ledger
+from stencil_dsl.testing.reference import refer
+from stencil_dsl.testing.session import Result
 
 CLAIMS = 47
 
@@ -111,3 +115,67 @@ def test_a_step_is_watched_launch_by_launch():
         step()
     step()
     assert [launch.spec.definition.name for launch in launches] == ["reacted", "reacted"]
+
+
+def timed_answers(module: str):
+    """`answers` of a run that timed every variant of a probe, each a little slower than the last, and read no code."""
+    variants: dict[str, list[str]] = {}
+    for item in catalogue.items():
+        if item.module == module:
+            variants.setdefault(item.question.key, []).append(item.variant)
+
+    def answers(function, **arguments):
+        names = variants.get(refer(function, arguments).key)
+        if names is None:  # a question of another probe
+            names = timed_answers.elsewhere[function.__name__]
+        question = SimpleNamespace(id=function.__name__, bytes=10**9)
+
+        def result(place: int, name: str) -> Result:
+            samples = [{"ms": 1.0 + 0.1 * place, "used": True} for _ in range(9)]
+            return Result(question, name, Target("sm_90"), "group", {"samples": samples, "run": "one"})
+
+        return {name: result(place, name) for place, name in enumerate(names)}
+
+    return answers
+
+
+timed_answers.elsewhere = {"layouts": ["axis-last", "axis-first", "axis-third", "axis-kept"]}
+
+#: Claims that only code or values decide.
+NOT_TIMED = {12, 14, 17, 18, 21, 24, 34, 36, 38, 43}
+
+
+@pytest.mark.parametrize("module", catalogue.modules())
+def test_claims_are_judged_on_times_and_without_facts(module):
+    """Facts that were not read make the code part untestable, never an error; times give a second verdict."""
+    found: dict[int, list] = {}
+
+    def claim(made, *findings, tools=None):
+        found.setdefault(made.number, []).extend(f for f in findings if f is not None)
+
+    for name, test in vars(importlib.import_module(module)).items():
+        if name.startswith("test_claim"):
+            parameters = inspect.signature(test).parameters
+            test(timed_answers(module), claim, **({"arch": "sm_120"} if "arch" in parameters else {}))
+    assert found
+    for number, findings in found.items():
+        assert {f.verdict for f in findings if f.tier == "code"} <= {"cannot be tested here"}, number
+        times = [f for f in findings if f.tier == "time"]
+        assert bool(times) == (number not in NOT_TIMED), number
+        assert all(f.why and f.verdict != "cannot be tested here" for f in times)
+
+
+@pytest.mark.parametrize(
+    ("slow", "claimed", "verdict"),
+    [(3.0, 3.3, "holds"), (2.2, 3.3, "holds"), (1.5, 3.3, "weaker"), (1.0, 1.02, "weaker"), (0.9, 1.0, "reversed")],
+)
+def test_half_of_a_claimed_gain_holds(slow, claimed, verdict):
+    def result(ms: float) -> Result:
+        samples = [{"ms": ms, "used": True} for _ in range(9)]
+        return Result(SimpleNamespace(id="q"), "v", Target("sm_90"), "g", {"samples": samples, "run": "one"})
+
+    found = {"better": result(1.0), "worse": result(slow)}
+    assert judging.gain(found, "better", "worse", claimed).verdict == verdict
+    assert judging.tie(found, "better", "worse").verdict == (
+        "holds" if slow == 1.0 else "weaker" if slow == 0.9 else "reversed"
+    )
