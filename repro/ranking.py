@@ -1,8 +1,9 @@
 """How well the ranking model orders schedules: its choices against what was measured.
 
 `results/<gpu>/search.csv` holds one line a timed kernel: CUDA events around three launches, median of nine rounds in
-which all kernels of a stencil took turns, values equal to a shifted kernel's. `python -m repro.ranking` predicts each
-and says, for every stencil, how much slower the model's choice is than the best that was timed.
+which all kernels of a stencil took turns, values equal to a shifted kernel's. A kernel that was timed again at a later
+commit has a line for each, oldest first, so that changes of the compiler can be read off. `python -m repro.ranking`
+predicts each and says, for every stencil, how much slower the model's choice is than the best that was timed.
 """
 
 from __future__ import annotations
@@ -105,12 +106,12 @@ def judge(name: str, timed: list[Timed]) -> Verdict:
 
 def ranking(folder: Path = RESULTS / "nvidia-h200") -> list[Verdict]:
     """All stencils of a search, by name."""
-    groups: dict[str, list[Timed]] = defaultdict(list)
+    groups: dict[str, dict[Schedule, Timed]] = defaultdict(dict)
     for t in read(folder / "search.csv"):
         if in_model(t.schedule):
             steps = f" x{t.steps}" if t.steps > 1 else ""
-            groups[f"{t.stencil}{steps} {t.dtype}"].append(t)
-    return [judge(name, timed) for name, timed in sorted(groups.items())]
+            groups[f"{t.stencil}{steps} {t.dtype}"][t.schedule] = t
+    return [judge(name, list(newest.values())) for name, newest in sorted(groups.items())]
 
 
 def in_model(schedule: Schedule) -> bool:
