@@ -8,7 +8,6 @@ from xdsl.ir import Operation, SSAValue
 
 from stencil_dsl.dialects import simt, tile
 from stencil_dsl.schedule.problem import Lowered
-from stencil_dsl.tilelib.library import TileLibrary
 
 if TYPE_CHECKING:
     from stencil_dsl.emit.cutile import Emitter
@@ -19,10 +18,7 @@ _WIDTH = 100
 def library_lines(lowered: Lowered, header: list[str]) -> list[str]:
     """The file's first lines with the libraries of its kernel; as they are where it calls none."""
     lines: list[str] = []
-    libraries = lowered.notes.get("libraries", ())
-    assert isinstance(libraries, tuple)
-    for library in libraries:
-        assert isinstance(library, TileLibrary)
+    for library in lowered.libraries:
         lines += ["", "# What one lane does, in NVVM IR; built and linked in when this file is compiled."]
         lines += ["LIBRARY = embedded(", f"    {library.name!r},", "    exports=["]
         for export in library.exports:

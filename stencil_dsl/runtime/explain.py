@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from stencil_dsl.errors import StencilError
 from stencil_dsl.runtime.select import rank
-from stencil_dsl.schedule.target import target_for
+from stencil_dsl.schedule.target import Target, target_for
 
 if TYPE_CHECKING:
     from stencil_dsl.runtime.kernel import Kernel
@@ -28,11 +28,11 @@ _COLUMNS = (
 )
 
 
-def explain(kernel: Kernel, count: int) -> str:
+def explain(kernel: Kernel, count: int, target: Target | None = None) -> str:
     """A table of the best `count` candidates with the predicted time of each resource in milliseconds."""
     if kernel.shape is None:
         raise StencilError("ranking needs a shape; pass shape=... to compile")
-    target = target_for(kernel.target)
+    target = target or target_for(kernel.target)
     ranked = rank(kernel.definition, kernel.default_form(), kernel.options.order, target)
     rates = "measured" if target.measured else "assumed"
     lines = [

@@ -13,6 +13,7 @@ from stencil_dsl.runtime.launch import HostLaunch, Launch
 from stencil_dsl.runtime.select import Mode, choose
 from stencil_dsl.runtime.specialize import Form, Specialization, dynamic_form, padded_form
 from stencil_dsl.runtime.tuning_store import TuningStore
+from stencil_dsl.schedule.candidates import plain_schedule
 from stencil_dsl.schedule.layout import ITEMSIZE, Halo, Layout
 from stencil_dsl.schedule.schedule import Schedule
 from stencil_dsl.schedule.shifted import uncovered
@@ -20,6 +21,7 @@ from stencil_dsl.schedule.shifted import uncovered
 if TYPE_CHECKING:
     from stencil_dsl.runtime.validate import Validation
     from stencil_dsl.schedule.problem import Lowered
+    from stencil_dsl.schedule.target import Target
     from stencil_dsl.toolchain import Entry, KernelCache, Resources, Toolkit
 
 
@@ -79,7 +81,7 @@ class Kernel:
         """The schedule asked for or chosen for the kernel's shape (without a shape: what plain arrays get)."""
         if self._asked is not None:
             return self._asked
-        return _plain_schedule(self.definition.ndim) if self.shape is None else self._schedule_for(self.default_form())
+        return plain_schedule(self.definition.ndim) if self.shape is None else self._schedule_for(self.default_form())
 
     def _schedule_for(self, form: Form) -> Schedule:
         if self._asked is not None:
@@ -91,11 +93,16 @@ class Kernel:
             )
         return self._chosen[form]
 
-    def explain(self, count: int = 10) -> str:
-        """How the model ranks the schedules of this kernel's shape, and why."""
+    def explain(self, count: int = 10, target: Target | None = None) -> str:
+        """How the model ranks the schedules of this kernel's shape, and why.
+
+        Args:
+            count: schedules to show.
+            target: another GPU, or this one with its measured rates (`Target.with_ceilings`).
+        """
         from stencil_dsl.runtime.explain import explain
 
-        return explain(self, count)
+        return explain(self, count, target)
 
     def ir(self, level: Literal["source", "stencil", "tile"]) -> str:
         """The IR at one level, as text that parses back.
@@ -127,9 +134,6 @@ class Kernel:
     @property
     def entry(self) -> Entry:
         """The compiled kernel with all that is known about it."""
-        return self._entry(*self._forms[self._key()]) if self._key() in self._forms else self._compiled()
-
-    def _compiled(self) -> Entry:
         self._specialization()
         return self._entry(*self._forms[self._key()])
 
@@ -276,7 +280,3 @@ class Kernel:
 
     def __repr__(self) -> str:
         return f"Kernel({self.name!r}, shape={self.shape}, dtype={self.dtype!r}, target={self.target!r})"
-
-
-def _plain_schedule(ndim: int) -> Schedule:
-    return Schedule(tile=(1,) * (ndim - 1) + (128,))

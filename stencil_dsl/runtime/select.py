@@ -15,7 +15,7 @@ from stencil_dsl.runtime.race import plan_entry, race
 from stencil_dsl.runtime.specialize import Form, Specialization, problem_of
 from stencil_dsl.runtime.tuning_store import TuningStore
 from stencil_dsl.runtime.validate import TOLERANCE
-from stencil_dsl.schedule.candidates import candidates
+from stencil_dsl.schedule.candidates import candidates, plain_schedule
 from stencil_dsl.schedule.model import Prediction, predict
 from stencil_dsl.schedule.schedule import Schedule
 from stencil_dsl.schedule.shuffle_candidates import shuffle_candidates
@@ -169,8 +169,7 @@ def choose(
     if mode == "compile":
         return kept[0].schedule
     best = measure(definition, form, kept, arch, toolkit, cache, note)
-    facts = {"ms": best.ms, "shape": list(form.shape), "candidates": len(kept)}
-    store.put(definition.name, definition.graph, definition.dtype, form.shape, gpu, kit, best.schedule, facts)
+    _remember(store, definition, form, gpu, kit, best, len(kept))
     return best.schedule
 
 
@@ -198,9 +197,7 @@ def contest(
             entered.append(Candidate(schedule, predict(problem, schedule, target)))
     kept = compile_best(definition, form, entered, len(entered), arch, toolkit, cache, _silent)
     best = measure(definition, form, kept, arch, toolkit, cache, _silent)
-    gpu, kit = _names(target, toolkit, "measure")
-    facts = {"ms": best.ms, "shape": list(form.shape), "candidates": len(kept)}
-    store.put(definition.name, definition.graph, definition.dtype, form.shape, gpu, kit, best.schedule, facts)
+    _remember(store, definition, form, *_names(target, toolkit, "measure"), best, len(kept))
     return sorted((c for c in kept if c.ms is not None), key=lambda c: c.ms or 0.0)
 
 
@@ -215,7 +212,7 @@ def measure(
 ) -> Candidate:
     """The fastest of the compiled candidates; a plain shifted kernel is what their values are compared with."""
     require_cupy()
-    plain = Specialization(definition, form, Schedule(tile=(1,) * (definition.ndim - 1) + (128,)))
+    plain = Specialization(definition, form, plain_schedule(definition.ndim))
     plans = [plan_entry(plain, plain.compile(arch, toolkit, cache))]
     plans += [plan_entry(c.spec, c.entry) for c in kept if c.spec is not None and c.entry is not None]
     times = race(plans, plain, TOLERANCE[definition.dtype], note)
@@ -226,6 +223,14 @@ def measure(
     if not timed:
         raise StencilError(f"no candidate could be measured; the first said: {kept[0].out}")
     return min(timed, key=lambda c: c.ms or 0.0)
+
+
+def _remember(
+    store: TuningStore, definition: Definition, form: Form, gpu: str, kit: str, best: Candidate, raced: int
+) -> None:
+    assert form.shape is not None
+    facts = {"ms": best.ms, "shape": list(form.shape), "candidates": raced}
+    store.put(definition.name, definition.graph, definition.dtype, form.shape, gpu, kit, best.schedule, facts)
 
 
 def _legal(definition: Definition, form: Form, schedule: Schedule) -> bool:

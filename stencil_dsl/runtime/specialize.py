@@ -155,7 +155,7 @@ class Specialization:
             "symbol": self.definition.name,
             "arch": target,
             "opt_level": self.schedule.opt_level,
-            **({"libraries": self.lowered.notes["libraries"]} if "libraries" in self.lowered.notes else {}),
+            **({"libraries": self.lowered.libraries} if self.lowered.libraries else {}),
         }
 
     def compile(self, target: str, toolkit: Toolkit | str | None, cache: KernelCache | None) -> Entry:
@@ -193,7 +193,7 @@ class Specialization:
         return result
 
     def _dynamic_extents(self, layout: Layout, index: int) -> tuple[int, ...]:
-        if self.lowered.notes["checked"]:
+        if self.lowered.checked:
             return layout.extents
         cover = tuple(round_up(n, t) for n, t in zip(layout.shape, self.schedule.tile, strict=True))
         reach = reach_of(accesses(self.definition.graph.outputs), index, layout.ndim)

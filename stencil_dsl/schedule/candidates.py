@@ -14,6 +14,11 @@ ROW_TILES = ((1, 128), (2, 64), (4, 32))
 """(y, z) tiles with one element, or one pair, a thread."""
 
 
+def plain_schedule(ndim: int) -> Schedule:
+    """Rows of 128, one element a thread, in source order: legal for any stencil on any array."""
+    return Schedule(tile=(1,) * (ndim - 1) + (THREADS,))
+
+
 def shifted_candidates(ndim: int) -> Iterator[Schedule]:
     """One element a thread, in source order: the schedules that any array and any stencil can have."""
     tiles: dict[int, tuple[tuple[int, ...], ...]] = {

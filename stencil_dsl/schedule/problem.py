@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import ModuleOp, f32, f64
 
 from stencil_dsl.errors import ScheduleError
 from stencil_dsl.schedule.expr import Graph
 from stencil_dsl.schedule.layout import ITEMSIZE, Layout
+
+if TYPE_CHECKING:
+    from stencil_dsl.tilelib.library import TileLibrary
 
 MAX_GRID = (2**31 - 1, 65535, 65535)
 
@@ -77,7 +81,8 @@ class Lowered:
         blocks_of: interior cells that one block owns along each axis, in the axes' order.
         grid_axes: for each axis of the grid, the axis of the stencil it walks.
         pair: elements of the innermost axis of an input view (1: not paired).
-        required: elements that must be readable from each field's first element on.
+        checked: loads test every element against their view.
+        libraries: tile libraries that the kernel calls.
     """
 
     module: ModuleOp
@@ -87,8 +92,8 @@ class Lowered:
     grid_axes: tuple[int, ...]
     blocks_of: tuple[int, ...]
     pair: int = 1
-    required: tuple[int, ...] = ()
-    notes: dict[str, object] = field(default_factory=dict)
+    checked: bool = False
+    libraries: tuple[TileLibrary, ...] = ()
 
 
 def grid_axes(ndim: int, block_order: str) -> tuple[int, ...]:

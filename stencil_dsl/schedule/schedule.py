@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 from stencil_dsl.errors import ScheduleError
 
-MAX_THREADS_REGISTERS = 65536
 PAIR_BYTES = 16
 
 

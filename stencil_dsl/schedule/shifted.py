@@ -102,14 +102,12 @@ class Outline:
 
     Attributes:
         checked: loads test every element against their view.
-        required: elements that must be readable from each field's first one on.
     """
 
     params: tuple[Param, ...]
     grid: tuple[int, ...] | None
     axes: tuple[int, ...]
     checked: bool
-    required: tuple[int, ...]
 
 
 def outline(problem: Problem, schedule: Schedule) -> Outline:
@@ -129,15 +127,14 @@ def outline(problem: Problem, schedule: Schedule) -> Outline:
     rest = [Param("output", i, n, shape) for i, n in enumerate(output_names(problem))]
     rest += [Param("scalar", i, n) for i, n in enumerate(problem.scalars)]
     if shape is None:
-        return Outline((*fields, *rest), None, axes, checked, ())
+        return Outline((*fields, *rest), None, axes, checked)
     nodes = accesses(problem.graph.outputs)
     counts = [-(-n // t) for n, t in zip(shape, tiles, strict=True)]
     cover = tuple(shape) if checked else tuple(c * t for c, t in zip(counts, tiles, strict=True))
     reaches = [reach_of(nodes, i, ndim) for i in range(len(fields))]
     layouts = list(zip(problem.inputs, reaches, strict=True))
     known = [replace(p, shape=covering_extents(x, cover, r)) for p, (x, r) in zip(fields, layouts, strict=True)]
-    required = tuple(required_elements(x, cover, r) for x, r in layouts)
-    return Outline((*known, *rest), check_grid(counts, axes), axes, checked, required)
+    return Outline((*known, *rest), check_grid(counts, axes), axes, checked)
 
 
 def lower(problem: Problem, schedule: Schedule) -> Lowered:
@@ -147,8 +144,7 @@ def lower(problem: Problem, schedule: Schedule) -> Lowered:
     builder = TileBuilder(block, problem.element, schedule.tile, schedule.order == "fast")
     _Body(problem, schedule, builder, o).build()
     module = wrap_module(problem, block, schedule, list(o.params), o.grid)
-    notes: dict[str, object] = {"checked": o.checked}
-    return Lowered(module, problem.name, o.params, o.grid, o.axes, schedule.tile, required=o.required, notes=notes)
+    return Lowered(module, problem.name, o.params, o.grid, o.axes, schedule.tile, checked=o.checked)
 
 
 def count(problem: Problem, schedule: Schedule) -> Counts:

@@ -35,7 +35,7 @@ def check(problem: Problem, schedule: Schedule) -> None:
 
 
 def lower(problem: Problem, schedule: Schedule) -> Lowered:
-    """Lower to level 3 and a tile library (`notes["libraries"]`).
+    """Lower to level 3 and a tile library (`Lowered.libraries`).
 
     Raises:
         ScheduleError: where the schedule is not legal, or neighbours lie more than a warp away.
@@ -69,6 +69,5 @@ def lower(problem: Problem, schedule: Schedule) -> Lowered:
         o.grid,
         o.axes,
         owned if problem.ndim == 3 else (owned[0], owned[2]),
-        required=o.required,
-        notes={"checked": False, "geometry": g, "libraries": (library,)},
+        libraries=(library,),
     )

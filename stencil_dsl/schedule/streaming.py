@@ -136,14 +136,13 @@ def check_layouts(problem: Problem, schedule: Schedule, reaches: list[_Reach]) -
 
 @dataclass(frozen=True)
 class Outline:
-    """Everything about a lowering but its operations; `required` as in `Lowered`."""
+    """Everything about a lowering but its operations."""
 
     plan: Plan
     geometry: Geometry
     params: tuple[Param, ...]
     grid: tuple[int, ...]
     axes: tuple[int, ...]
-    required: tuple[int, ...]
 
 
 def outline(problem: Problem, schedule: Schedule) -> Outline:
@@ -179,8 +178,7 @@ def outline(problem: Problem, schedule: Schedule) -> Outline:
     axes = grid_axes(problem.ndim, schedule.block_order)
     blocks_y = -(-g.tiles_y // g.rows)
     counts = [g.chunks, blocks_y, g.tiles_z] if problem.ndim == 3 else [g.chunks, g.tiles_z]
-    required = tuple(r.required for r in reaches)
-    return Outline(plan, g, tuple(params), check_grid(counts, axes), axes, required)
+    return Outline(plan, g, tuple(params), check_grid(counts, axes), axes)
 
 
 def _compute_tile(problem: Problem, g: Geometry) -> tuple[int, ...]:
@@ -205,8 +203,6 @@ def lower(problem: Problem, schedule: Schedule) -> Lowered:
         o.axes,
         owned if problem.ndim == 3 else (owned[0], owned[2]),
         pair=g.pair,
-        required=o.required,
-        notes={"checked": False, "geometry": g},
     )
 
 

@@ -72,7 +72,12 @@ def test_ranked_schedules_are_legal_and_ordered() -> None:
     seconds = [c.prediction.seconds for c in ranked]
     assert seconds == sorted(seconds)
     assert {c.schedule.pair for c in ranked if c.schedule.kind == "streaming"} == {1, 4}
-    assert "star_7" in compile(stencils.star_7, shape=(64, 64, 256)).explain(3)
+    kernel = compile(stencils.star_7, shape=(64, 64, 256))
+    assert "assumed 4.28 TB/s" in kernel.explain(3)
+    slower = kernel.explain(3, H200.with_ceilings(hbm=1e12))
+    assert "measured 1.00 TB/s" in slower
+    best, worse = (float(text.splitlines()[2].split()[0]) for text in (kernel.explain(3), slower))
+    assert best < worse
 
 
 def test_a_stencil_is_known_however_it_is_written() -> None:
