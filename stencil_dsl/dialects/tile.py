@@ -11,13 +11,11 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from xdsl.dialects.builtin import (
-    ArrayAttr,
     BoolAttr,
     DenseArrayBase,
     FlatSymbolRefAttrConstr,
     FloatAttr,
     IndexType,
-    IntAttr,
     IntegerAttr,
     IntegerType,
     StringAttr,
@@ -26,12 +24,11 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, Region, SSAValue, TypeAttribute
+from xdsl.ir import Attribute, Dialect, Region, SSAValue
 from xdsl.irdl import (
     BaseAttr,
     IRDLOperation,
     VarConstraint,
-    irdl_attr_definition,
     irdl_op_definition,
     operand_def,
     opt_operand_def,
@@ -42,81 +39,16 @@ from xdsl.irdl import (
     traits_def,
     var_operand_def,
 )
-from xdsl.parser import AttrParser
-from xdsl.printer import Printer
 from xdsl.traits import NoTerminator, Pure, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
+
+from stencil_dsl.dialects.tile_types import ArrayType, TileType
 
 UNARY = ("neg", "abs", "sqrt", "exp", "log", "sin", "cos", "tan", "tanh", "floor", "not")
 # min and max propagate NaN, as NumPy's do; minnum and maxnum prefer the number, as the hardware does.
 BINARY = ("add", "sub", "mul", "div", "min", "max", "minnum", "maxnum", "pow", "and", "or", "xor")
 COMPARE = ("lt", "le", "gt", "ge", "eq", "ne")
 ARITY = {**dict.fromkeys(UNARY, 1), **dict.fromkeys(BINARY + COMPARE, 2), "select": 3}
-
-
-def _print_shaped(printer: Printer, extents: Sequence[int | str], element: Attribute) -> None:
-    with printer.in_angle_brackets():
-        printer.print_string("x".join(str(e) for e in extents) + "x")
-        printer.print_attribute(element)
-
-
-@irdl_attr_definition
-class ArrayType(ParametrizedAttribute, TypeAttribute):
-    """A window of an array in device memory: `!tile.array<?x?x?xf64>`."""
-
-    name = "tile.array"
-    rank: IntAttr
-    element: Attribute
-
-    def __init__(self, rank: int | IntAttr, element: Attribute):
-        super().__init__(IntAttr(rank) if isinstance(rank, int) else rank, element)
-
-    @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
-        with parser.in_angle_brackets():
-            rank = 0
-            while parser.parse_optional_punctuation("?"):
-                parser.parse_shape_delimiter()
-                rank += 1
-            return [IntAttr(rank), parser.parse_type()]
-
-    def print_parameters(self, printer: Printer) -> None:
-        _print_shaped(printer, ["?"] * self.rank.data, self.element)
-
-
-@irdl_attr_definition
-class TileType(ParametrizedAttribute, TypeAttribute):
-    """A tile of values spread over the threads of a block: `!tile.tile<1x1x128xf64>`; extents are powers of two."""
-
-    name = "tile.tile"
-    shape: ArrayAttr[IntAttr]
-    element: Attribute
-
-    def __init__(self, shape: Sequence[int] | ArrayAttr[IntAttr], element: Attribute):
-        if not isinstance(shape, ArrayAttr):
-            shape = ArrayAttr(IntAttr(s) for s in shape)
-        super().__init__(shape, element)
-
-    @property
-    def extents(self) -> tuple[int, ...]:
-        return tuple(a.data for a in self.shape)
-
-    def verify(self) -> None:
-        for extent in self.extents:
-            if extent < 1 or extent & (extent - 1):
-                raise VerifyException(f"a tile's extents are powers of two, got {list(self.extents)}")
-
-    @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
-        with parser.in_angle_brackets():
-            extents: list[int] = []
-            while (n := parser.parse_optional_integer(allow_boolean=False, allow_negative=False)) is not None:
-                extents.append(n)
-                parser.parse_shape_delimiter()
-            return [ArrayAttr(IntAttr(e) for e in extents), parser.parse_type()]
-
-    def print_parameters(self, printer: Printer) -> None:
-        _print_shaped(printer, self.extents, self.element)
 
 
 def _ints(values: Sequence[int]) -> DenseArrayBase:
