@@ -43,7 +43,7 @@ test: $(call stamp,$(TEST))
 
 # Fails when a variant's registers, spills, instructions, ... grew, and names it; skips tools without golden files.
 gate: $(call stamp,$(TEST))
-	$(PY) -m pytest probes examples/probe_project --golden -n $(JOBS) $(PYTEST_ARGS)
+	$(PY) -m pytest probes examples/probe_project --golden --results build/gate -n $(JOBS) $(PYTEST_ARGS)
 
 lint: $(call stamp,$(TEST))
 	$(PY) -m ruff check .
