@@ -43,7 +43,8 @@ def build(
     """Give the kernel of a request (arguments as in `compile_source`).
 
     A toolkit that is not there is no error as long as the cache has the kernel, made by the tools that
-    were asked for, or by the newest ones where none were.
+    were asked for, or by the newest ones where none were. Where those tools refused it, their error is
+    raised again.
 
     Raises:
         ToolchainError: not in the cache and not to be compiled here; the message says what to do where.
@@ -65,19 +66,23 @@ def build(
             tuple(known.get("warnings", ())),
         )
     else:
-        artifact = compile_source(
-            source,
-            function,
-            params,
-            symbol=symbol,
-            arch=arch,
-            toolkit=kit,
-            opt_level=opt_level,
-            remarks=remarks,
-            timeout=timeout,
-            temporary=temporary,
-            libraries=libraries,
-        )
+        try:
+            artifact = compile_source(
+                source,
+                function,
+                params,
+                symbol=symbol,
+                arch=arch,
+                toolkit=kit,
+                opt_level=opt_level,
+                remarks=remarks,
+                timeout=timeout,
+                temporary=temporary,
+                libraries=libraries,
+            )
+        except ToolchainError as error:
+            cache.refuse(key, kit, error)
+            raise
     resources, text = examine(artifact.cubin, kit, symbol)
     facts: dict[str, Any] = {"arch": arch, "function": function, "symbol": symbol, "opt_level": opt_level}
     facts |= {"toolkit": kit.name, "seconds": round(artifact.seconds, 3)}
@@ -111,6 +116,9 @@ def plan(
         entry = cache.lookup(key, named)
         if entry is not None:
             return key, None, entry
+        refused = cache.refusal(key, named) if named is None or isinstance(named, str) else None
+        if refused is not None:
+            raise refused from None
         request = describe_request(source, function, params, symbol, arch, opt_level, libraries)
         raise _missing(cache, key, request, named, error) from error
     entry = cache.lookup(key, kit)

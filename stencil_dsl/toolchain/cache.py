@@ -1,9 +1,10 @@
 """The kernel cache: finished kernels on disk, usable where nothing can be compiled.
 
 Layout: `<root>/v1/<request[:2]>/<request>/<tool set>/` with kernel.cubin, kernel.py, kernel.bc,
-remarks.yaml, kernel.sass and meta.json. A request key depends on what was asked for, never on a tool, so
-that a machine without tools finds what another one compiled. An entry appears by one rename of a
-complete folder; readers never see half of one, and of two writers the first wins.
+remarks.yaml, kernel.sass and meta.json; beside it what tools refused (`refusals`). A request key
+depends on what was asked for, never on a tool, so that a machine without tools finds what another one
+compiled. An entry appears by one rename of a complete folder; readers never see half of one, and of two
+writers the first wins.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from stencil_dsl.toolchain import refusals
 from stencil_dsl.toolchain.entry import (
     FORMAT,
     Entry,
@@ -33,6 +35,7 @@ from stencil_dsl.toolchain.signature import Param, params_to_json
 from stencil_dsl.toolchain.versions import parts, release
 
 if TYPE_CHECKING:
+    from stencil_dsl.errors import ToolchainError
     from stencil_dsl.tilelib import TileLibrary
 
 _UNWRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)
@@ -104,8 +107,19 @@ class KernelCache:
         if isinstance(toolkit, Toolkit):
             return read_entry(folder / toolkit.key, request_key)
         entries = [e for f in _subfolders(folder) if (e := read_entry(f, request_key)) is not None]
-        entries = [e for e in entries if toolkit is None or toolkit == e.toolset or _made_by(e, toolkit)]
+        entries = [e for e in entries if _wanted(e, toolkit)]
         return max(entries, key=_age_of_tools, default=None)
+
+    def refuse(self, request_key: str, toolkit: Toolkit, error: ToolchainError) -> None:
+        """Keep that tools refused a request, for machines without them."""
+        if refusals.is_refusal(error):
+            refusals.keep(self._request_folder(request_key), toolkit, error)
+
+    def refusal(self, request_key: str, toolkit: str | None = None) -> ToolchainError | None:
+        """The error with which tools of this name (None: the newest that were asked) refused a request, or None."""
+        found = [r for r in refusals.read(self._request_folder(request_key)) if _wanted(r, toolkit)]
+        newest = max(found, key=_age_of_tools, default=None)
+        return None if newest is None else newest.error()
 
     def store(
         self,
@@ -133,6 +147,7 @@ class KernelCache:
             sass=sass,
         )
         target = self._request_folder(request_key) / toolkit.key
+        refusals.forget(target.parent, toolkit.key)
         try:
             return self._publish(entry, target)
         except OSError as error:
@@ -147,16 +162,22 @@ class KernelCache:
 
     def entries(self) -> Iterator[Entry]:
         """All sound entries."""
+        for request in self._requests():
+            for folder in _subfolders(request):
+                entry = read_entry(folder, request.name)
+                if entry is not None:
+                    yield entry
+
+    def _requests(self) -> Iterator[Path]:
         for group in _subfolders(self.entries_root):
-            for request in _subfolders(group):
-                for folder in _subfolders(request):
-                    entry = read_entry(folder, request.name)
-                    if entry is not None:
-                        yield entry
+            yield from _subfolders(group)
 
     def copy_to(self, other: KernelCache) -> tuple[int, int]:
-        """Copy every entry into another cache; returns (copied, already there)."""
+        """Copy every entry (and refusal) into another cache; returns (copied, already there)."""
         copied = present = 0
+        for request in self._requests():
+            for refusal in refusals.read(request):
+                refusals.write(other._request_folder(request.name), refusal)
         for entry in self.entries():
             target = other._request_folder(entry.request_key) / entry.toolset
             if read_entry(target, entry.request_key) is not None:
@@ -209,11 +230,15 @@ def _subfolders(folder: Path) -> list[Path]:
         return []
 
 
-def _age_of_tools(entry: Entry) -> tuple[tuple[int, ...], ...]:
+def _age_of_tools(entry: Entry | refusals.Refusal) -> tuple[tuple[int, ...], ...]:
     return tuple(parts(entry.tool_versions.get(t, "")) for t in ("tileiras", "nvvm", "ptxas", "cuda-tile"))
 
 
-def _made_by(entry: Entry, name: str) -> bool:
+def _wanted(entry: Entry | refusals.Refusal, toolkit: str | None) -> bool:
+    return toolkit is None or toolkit == entry.toolset or _made_by(entry, toolkit)
+
+
+def _made_by(entry: Entry | refusals.Refusal, name: str) -> bool:
     """Whether tools named "13.4", "13.4.92" or "13.5+nvvm-13.4+ptxas-13.5" made an entry."""
     base, *others = name.split("+")
     wanted = {"tileiras": base, "nvvm": base, "ptxas": base}

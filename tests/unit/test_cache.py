@@ -18,7 +18,7 @@ from toolchain_cases import SHIFT, SHIFT_PARAMS, fake_toolkit, needs_cutile
 import stencil_dsl
 from stencil_dsl import toolchain
 from stencil_dsl.errors import ToolchainError
-from stencil_dsl.toolchain import ArrayParam, Artifact, KernelCache, Resources, builder
+from stencil_dsl.toolchain import ArrayParam, Artifact, KernelCache, Resources, builder, cutile_adapter
 from stencil_dsl.toolchain.__main__ import main
 from stencil_dsl.toolchain.entry import cubin_file
 
@@ -368,6 +368,46 @@ def test_cache_is_carried_to_a_machine_without_toolkit(cache, tmp_path):
     back = KernelCache(away)
     builder.build_request(json.loads(wanted.read_text()), cache=back)
     assert there("sm_100").startswith("hit ")
+
+
+CHECKED = SHIFT.replace(", check_bounds=False", "")
+
+
+def refuse(cache, kit, source=CHECKED, **options):
+    with pytest.raises(ToolchainError) as caught:
+        toolchain.build(
+            source, "shift", SHIFT_PARAMS, symbol="shift", arch="sm_90", toolkit=kit, cache=cache, **options
+        )
+    return caught.value
+
+
+@needs_cutile
+def test_a_refusal_is_carried_to_a_machine_without_toolkit(cache, kit, tmp_path, monkeypatch):
+    tool, frontend = refuse(cache, kit), refuse(cache, kit, SHIFT)
+    assert (tool.tool, tool.returncode) == ("tileiras", 9) and "requires tileiras 13.4" in str(frontend)
+    away = KernelCache(tmp_path / "away")
+    assert cache.copy_to(away) == (0, 0)
+    monkeypatch.setattr(cutile_adapter, "available", lambda: False)
+    for name in ("13.4", None):
+        again = refuse(away, name)
+        assert (str(again), again.tool, again.returncode) == (str(tool), "tileiras", 9)
+        assert str(refuse(away, name, SHIFT)) == str(frontend)
+    assert "is not in the cache" in str(refuse(away, "13.5"))
+
+
+@needs_cutile
+def test_a_tool_that_ran_out_of_time_refused_nothing(cache, tmp_path, monkeypatch):
+    slow = toolchain.open_toolkit(fake_toolkit(tmp_path / "slow", body="sleep 20"))
+    assert "time limit" in str(refuse(cache, slow, timeout=0.2))
+    monkeypatch.setattr(cutile_adapter, "available", lambda: False)
+    assert "is not in the cache" in str(refuse(cache, "13.4"))
+
+
+def test_a_kernel_takes_the_place_of_a_refusal(cache, kit):
+    cache.refuse(KEY, kit, ToolchainError("no"))
+    assert str(cache.refusal(KEY)) == "no"
+    stored(cache, kit)
+    assert cache.refusal(KEY) is None and cache.lookup(KEY, "13.4") is not None
 
 
 @needs_cutile
