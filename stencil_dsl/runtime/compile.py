@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Literal
 from stencil_dsl.runtime.definition import Definition
 from stencil_dsl.runtime.fused import fuse
 from stencil_dsl.runtime.kernel import Kernel, Options
+from stencil_dsl.runtime.repeated import RepeatedKernel
 from stencil_dsl.runtime.select import Mode
 from stencil_dsl.runtime.tuning_store import TuningStore
 from stencil_dsl.schedule.schedule import Schedule
+from stencil_dsl.transforms.compose_steps import NotLinearError
 
 if TYPE_CHECKING:
     from stencil_dsl.frontend.stencil import Stencil
@@ -30,6 +32,7 @@ def compile(
     tune: Mode = "model",
     store: TuningStore | None = None,
     temporal_steps: int = 1,
+    temporal_fallback: bool = False,
     progress: bool = False,
 ) -> Kernel:
     """Compile a stencil.
@@ -50,15 +53,23 @@ def compile(
         store: remembered choices; None takes the one named by STENCIL_DSL_TUNING, or the user's.
         temporal_steps: applications of the stencil that one sweep makes. More than one needs a stencil that is linear
             in its one field with constant coefficients; the halo grows with it.
+        temporal_fallback: where it is not linear so, make as many launches a call instead: of a stencil with one
+            output, which goes on as the first field.
         progress: say on standard error what a longer search is doing.
 
     Raises:
         FrontendError: where the function is no stencil.
+        NotLinearError: for several steps of a stencil that is not linear, saying what is not.
         ScheduleError: where the schedule is not legal.
         ToolchainError: where nothing can be compiled here and the cache has no such kernel.
     """
     options = Options(target, toolkit, cache, order, tune, store, progress)
-    return Kernel(Definition.of(f, dtype, steps=temporal_steps), shape, schedule, options)
+    try:
+        return Kernel(Definition.of(f, dtype, steps=temporal_steps), shape, schedule, options)
+    except NotLinearError as error:
+        if not temporal_fallback:
+            raise NotLinearError(f"{error}; temporal_fallback=True makes {temporal_steps} launches instead") from error
+        return RepeatedKernel(Definition.of(f, dtype), temporal_steps, shape, schedule, options)
 
 
 def compile_fused(

@@ -20,6 +20,11 @@ from xdsl.passes import ModulePass
 from stencil_dsl.errors import StencilError
 from stencil_dsl.transforms import analysis
 
+
+class NotLinearError(StencilError):
+    """Several steps of a stencil cannot be composed, since it is not linear with constant coefficients."""
+
+
 Offset = tuple[int, ...]
 Form = dict[Offset | None, Fraction]
 """Coefficient of each access; None stands for the constant term."""
@@ -46,13 +51,13 @@ def _multiply(a: Form, b: Form) -> Form:
         return _scale(b, c)
     if (c := _constant(b)) is not None:
         return _scale(a, c)
-    raise StencilError("a product of two values that depend on the field is not linear")
+    raise NotLinearError("a product of two values that depend on the field is not linear")
 
 
 def _divide(a: Form, b: Form) -> Form:
     c = _constant(b)
     if not c:
-        raise StencilError("a division by a value that depends on the field is not linear")
+        raise NotLinearError("a division by a value that depends on the field is not linear")
     return _scale(a, 1 / c)
 
 
@@ -69,11 +74,11 @@ def linear_form(apply: stencil.ApplyOp) -> Form:
     """Coefficients of a stencil of one field and one output.
 
     Raises:
-        StencilError: saying why the stencil is not linear with constant coefficients.
+        NotLinearError: saying why the stencil is not linear with constant coefficients.
     """
     block = apply.region.block
     if len(apply.res) != 1 or len(block.args) != 1 or not isinstance(block.args[0].type, stencil.TempType):
-        raise StencilError(
+        raise NotLinearError(
             "several steps in one sweep need one field, one output and no run-time scalars, got"
             f" {len(block.args)} operands and {len(apply.res)} outputs"
         )
@@ -88,7 +93,7 @@ def linear_form(apply: stencil.ApplyOp) -> Form:
         elif type(op) in _RULES:
             values[op.results[0]] = _RULES[type(op)](*(values[o] for o in op.operands))
         else:
-            raise StencilError(f"{op.name} is not linear; only sums and constant multiples of accesses are")
+            raise NotLinearError(f"{op.name} is not linear; only sums and constant multiples of accesses are")
     raise StencilError("the stencil returns nothing")
 
 
@@ -115,7 +120,7 @@ class ComposeStepsPass(ModulePass):
     """Replace the stencil by `steps` applications of itself.
 
     Raises:
-        StencilError: where it is not linear with constant coefficients.
+        NotLinearError: where it is not linear with constant coefficients.
     """
 
     name = "compose-steps"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from repro import stencils
-from stencil_dsl import Schedule, StencilError, compile, stencil
+from stencil_dsl import Schedule, StencilError, asarray, compile, stencil, zeros
 from stencil_dsl.reference.numpy_eval import evaluate
 from stencil_dsl.runtime.definition import Definition
 from stencil_dsl.schedule.plan import make_plan
@@ -73,6 +73,37 @@ def clipped(u, i):
 def test_what_cannot_be_composed_is_refused(f, reason: str) -> None:
     with pytest.raises(StencilError, match=reason):
         compile(f, temporal_steps=2)
+
+
+@stencil
+def react(u, c, dt, i, j):
+    return u[i, j] + dt * c[i + 1, j] * u[i - 1, j + 1] * u[i, j - 2]
+
+
+@pytest.mark.parametrize("padded", [True, False])
+def test_several_launches_stand_for_what_cannot_be_composed(padded: bool) -> None:
+    """Three applications of a non-linear stencil with a coefficient, against NumPy; the halo grows with them."""
+    kernel = compile(react, temporal_steps=3, temporal_fallback=True, order="source")
+    assert kernel.halo == ((3, 3), (6, 3)) and kernel.validate(device="cpu").ok
+    shape, rng = (4, 5), np.random.default_rng(8)
+    u, c = rng.normal(size=(2, 4 + 6, 5 + 9))
+    want = u
+    for left in (2, 1, 0):
+        rows, columns = 4 + 2 * left, 5 + 3 * left
+        box = c[3 - left :, 6 - 2 * left :][1 : rows + 1, :columns]
+        old = want[:rows, 3 : columns + 3], want[1 : rows + 1, :columns]
+        want = want[1 : rows + 1, 2 : columns + 2] + 0.5 * box * old[0] * old[1]
+    out = zeros(shape, kernel.halo, device="cpu")
+    fields = [asarray(f, kernel.halo, device="cpu", includes_halo=True) for f in (u, c)] if padded else [u, c]
+    launch = kernel.bind(*fields, out, dt=0.25)
+    launch.set_scalars([0.5])
+    launch.launch()
+    np.testing.assert_allclose(out.interior, want, rtol=1e-14)
+    with pytest.raises(StencilError, match="overlaps field 'u'"):
+        kernel.bind(fields[0], fields[1], fields[0], dt=0.5)
+    with pytest.raises(StencilError, match="temporal_fallback=True makes 3 launches instead"):
+        compile(react, temporal_steps=3)
+    assert not hasattr(compile(drift, temporal_steps=2, temporal_fallback=True), "once")
 
 
 def test_selected_outputs_keep_their_values() -> None:
