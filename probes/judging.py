@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from stencil_dsl.testing import Finding
+from stencil_dsl.testing.older import lacking
 from stencil_dsl.testing.session import Result
 from stencil_dsl.testing.stats import TIE_BAND
 
@@ -21,8 +23,7 @@ class Untestable(Exception):
 def fact(result: Result, name: str) -> int:
     """A compile-time fact; Untestable where the variant did not compile or the fact was not read."""
     if result.failure is not None:
-        lacking = re.search(r"[^\n]*requires tileiras [\d.]+ or later", result.failure)
-        words = lacking[0].strip() if lacking else f"failed: {result.failure.splitlines()[0]}"
+        words = lacking(result.failure) or f"failed: {result.failure.splitlines()[0]}"
         raise Untestable(f"{result.variant}: {words}")
     value = result.facts.get(name)
     if value is None:
@@ -47,11 +48,25 @@ def through_shared(result: Result) -> int:
 
 
 def judged(predicate, *arguments) -> Finding:
-    """The predicate's finding, or why it cannot be had."""
+    """The predicate's finding, or why it cannot be had. Says so where kernels for an older toolkit stood in."""
     try:
-        return predicate(*arguments)
+        found = predicate(*arguments)
     except Untestable as reason:
         return Finding("cannot be tested here", str(reason))
+    reasons = sorted({why for result in results_in(arguments) if (why := result.facts.get("older"))})
+    return replace(found, why=f"{found.why}; with bounds checks, because {'; '.join(reasons)}") if reasons else found
+
+
+def results_in(found: Any) -> Iterator[Result]:
+    """All results in nested mappings and sequences."""
+    if isinstance(found, Result):
+        yield found
+    elif isinstance(found, Mapping):
+        for value in found.values():
+            yield from results_in(value)
+    elif isinstance(found, (list, tuple)):
+        for value in found:
+            yield from results_in(value)
 
 
 def loads_per_store(result: Result) -> float:
@@ -72,9 +87,17 @@ def recorded(result: Result) -> None:
         pytest.fail(f"{result.question.id}, {result.variant}: {result.failure}", pytrace=False)
 
 
+def checked(result: Result) -> None:
+    """Checks a variant; skips, also with the default tools, where they are too old for it or missing."""
+    if result.failure is not None and (absent(result) or lacking(result.failure)):
+        pytest.skip(lacking(result.failure) or result.failure)
+    result.check()
+
+
 def absent(result: Result) -> bool:
-    """Whether the variant's toolkit is not on this machine."""
-    return result.failure is not None and "is not installed" in result.failure.splitlines()[0]
+    """Whether this machine has neither the variant's toolkit nor a cache that knows what it makes of the variant."""
+    words = "" if result.failure is None else result.failure.splitlines()[0]
+    return "is not installed" in words or "is not in the cache" in words
 
 
 def needs_times(facts: str) -> Finding:

@@ -12,6 +12,7 @@ from itertools import product
 from math import prod
 from typing import Any, Literal
 
+from probes.older import function_variant
 from stencil_dsl.testing import Call, FunctionVariant, In, Out, Problem, RandomField
 
 #: First lines of a kernel whose blocks walk z first.
@@ -237,5 +238,5 @@ def problem(terms: Terms, shape: tuple[int, int, int], check: tuple[int, int, in
 
 
 def variant(name: str, of: Problem, terms: Terms, sweep: Sweep, **options: Any) -> FunctionVariant:
-    """A way of writing the sweep as a contestant."""
-    return FunctionVariant(name, of, text(terms, sweep), "sweep", _Launch(terms, sweep), **options)
+    """A way of writing the sweep as a contestant; toolkits that always check bounds get it with checks."""
+    return function_variant(name, of, text(terms, sweep), "sweep", _Launch(terms, sweep), **options)

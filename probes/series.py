@@ -24,11 +24,16 @@ class Part:
         inputs: names of the question's inputs, in the order of the kernel's fields.
         outputs: numbers of the question's outputs; or names of inputs, which are then intermediate arrays: their
             halo holds the input's values, and their interior is what this launch writes.
+        older: see `KernelVariant`.
     """
 
     make: Callable[[Target], Any]
     inputs: tuple[str, ...]
     outputs: tuple[int | str, ...]
+    older: Callable[[Target], Any] | None = None
+
+    def variant(self, name: str) -> KernelVariant:
+        return KernelVariant(name, self.make, self.inputs, older=self.older)
 
 
 @dataclass(frozen=True)
@@ -41,7 +46,7 @@ class Series(Variant):
     parts: tuple[Part, ...]
 
     def _kernels(self, target: Target) -> list[KernelVariant]:
-        return [KernelVariant(self.id, part.make, part.inputs) for part in self.parts]
+        return [part.variant(self.id) for part in self.parts]
 
     def compile_facts(self, target: Target) -> dict[str, Any]:
         return summed([kernel.compile_facts(target) for kernel in self._kernels(target)])
@@ -65,7 +70,7 @@ class Series(Variant):
         launches = []
         outputs: dict[int, Any] = {}
         for part in self.parts:
-            kernel = part.make(bench.target)
+            kernel, _ = part.variant(self.id).kernel(bench.target)
             fields = [self._array(bench, kernel, name) for name in part.inputs]
             results = [self._array(bench, kernel, name) for name in part.outputs]
             outputs |= {k: made for k, made in zip(part.outputs, results, strict=True) if isinstance(k, int)}
@@ -117,9 +122,10 @@ class FunctionSeries(Variant):
 
     def validate(self, target: Target) -> dict[str, Any] | None:
         parts = self.small or self.parts
+        texts = [part.text(target) for part in self.parts]
         outputs = small_outputs(parts[0].problem)
-        for part in parts:
-            part.interpret(outputs)
+        for part, text in zip(parts, texts, strict=True):
+            part.interpret(outputs, text)
         return compare_small(parts[0].problem, outputs)
 
     def artefacts(self, target: Target) -> dict[str, str]:
@@ -164,5 +170,8 @@ def summed(facts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     for name in ("classes", "loop_classes"):
         known = [f[name] for f in facts if f[name] is not None]
         total[name] = dict(sum((Counter(k) for k in known), Counter())) if len(known) == len(facts) else None
+    older = [why for f in facts if (why := f.get("older"))]
+    if older:
+        total["older"] = older[0]
     total["text_hash"] = hashlib.sha256("".join(f["text_hash"] for f in facts).encode()).hexdigest()
     return total

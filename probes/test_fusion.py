@@ -16,6 +16,7 @@ from functools import cache
 import pytest
 
 from probes.judging import count, fact, gain, judged, tie, together
+from probes.older import checked_kernel
 from probes.series import Part, Series
 from repro.rows import ROWS
 from repro.stencils import X, Y, Z, d, d_energy, d_momentum, d_product
@@ -82,7 +83,11 @@ def kernel(outputs: tuple[int, ...], arch: str, toolkit: str | None):
 
 def part(outputs: tuple[int, ...]) -> Part:
     fields = dict.fromkeys(field for k in outputs for field in OUTPUTS[k].fields)
-    return Part(lambda target: kernel(outputs, target.arch, target.toolkit), tuple(fields), outputs)
+
+    def make(target):
+        return kernel(outputs, target.arch, target.toolkit)
+
+    return Part(make, tuple(fields), outputs, checked_kernel(make))
 
 
 def expected(lo, shape):

@@ -28,11 +28,17 @@ def names() -> Question:
     return of.ask(
         "star-7-names",
         [
-            replace(kernel, id=name, source=kernel.source.replace("def sweep(", f"def {word}("), function=word)
+            replace(
+                kernel, id=name, source=called(word, kernel.source), older=called(word, kernel.older), function=word
+            )
             for name, word in NAMES.items()
         ],
         "name-usual",
     )
+
+
+def called(word: str, text: str) -> str:
+    return text.replace("def sweep(", f"def {word}(")
 
 
 @pytest.mark.parametrize("variant", [*NAMES])

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from probes.judging import fact, gain, judged, tie, together
+from probes.older import function_variant
 from probes.series import FunctionSeries
 from stencil_dsl.testing import (
     Call,
@@ -118,7 +119,7 @@ def launches(shape) -> dict[str, tuple[FunctionVariant, ...]]:
 
     def part(kernel: str, first, count) -> FunctionVariant:
         made = Call(tuple(reversed(count)), (u, In("v"), In("eta"), Out(), *first))
-        return FunctionVariant(kernel, of, kernel_text(FILE, kernel), kernel, lambda _: made)
+        return function_variant(kernel, of, kernel_text(FILE, kernel), kernel, lambda _: made)
 
     seven = tuple(part(*region) for region in regions(shape))
     return {

@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 
 from probes.judging import Untestable, fact, judged
+from probes.older import function_variant
 from stencil_dsl.testing import (
     Call,
     Claim,
     Finding,
-    FunctionVariant,
     In,
     Out,
     Problem,
@@ -59,7 +59,7 @@ def queues() -> Question:
     return of.ask(
         "rotating-queue",
         [
-            FunctionVariant(name, of, kernel_text(FILE, kernel), kernel, call, opt_level=level)
+            function_variant(name, of, kernel_text(FILE, kernel), kernel, call, opt_level=level)
             for name, (kernel, level) in VARIANTS.items()
         ],
         "raw-O3",

@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import pytest
 
-from probes.judging import gain, together
+from probes.judging import gain, judged, together
+from probes.older import checked_question
 from repro.rows import ROWS
 from stencil_dsl import stencil as stencil_of
 from stencil_dsl.testing import Claim, Finding, Question, asks, sweep_question
@@ -59,7 +60,7 @@ def rungs(stencil: str) -> Question:
     schedules = {"occupancy-none": shifted} | {f"occupancy-{n}": shifted.with_(occupancy=n) for n in RUNGS}
     function = plane_81 if plane else getattr(stencils, ROWS[row].function)
     shape = (16 * SIZE, 16 * SIZE) if plane else (SIZE,) * 3
-    return sweep_question(f"{stencil}-rungs", function, shape, schedules, baseline="occupancy-none")
+    return checked_question(sweep_question(f"{stencil}-rungs", function, shape, schedules, baseline="occupancy-none"))
 
 
 @pytest.mark.parametrize("variant", ["occupancy-none", *(f"occupancy-{n}" for n in RUNGS), "copy"])
@@ -71,22 +72,22 @@ def test_rung(stencil, variant, result):
 
 def test_claim(answers, claim):
     found = {stencil: answers(rungs, stencil=stencil) for stencil in STENCILS}
-    facts = {s: {v: r.facts for v, r in of.items() if r.facts} for s, of in found.items()}
     # The claim's own case, and the hint where it has little to save.
     times = [
         gain(found["box-125-two"], "occupancy-4", "occupancy-none", 1.47),
         gain(found["box-125"], "occupancy-8", "occupancy-none", 1.0),
     ]
-    claim(CLAIM, judge(facts), together(times))
+    claim(CLAIM, judged(judge, found), together(times))
 
 
-def judge(facts: dict[str, dict[str, dict]]) -> Finding:
+def judge(found) -> Finding:
     """Holds when every rung keeps its register budget and some rung saves registers without a spill.
 
     Weaker when budgets are kept but no rung saves registers without spilling; reversed when a budget is exceeded.
     """
     over, spills, saved = [], [], []
-    for stencil, variants in facts.items():
+    for stencil, of in found.items():
+        variants = {name: result.facts for name, result in of.items() if result.facts}
         if "occupancy-none" not in variants:
             return Finding("cannot be tested here", f"{stencil} did not compile")
         free = variants["occupancy-none"]["registers"]

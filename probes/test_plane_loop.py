@@ -18,9 +18,10 @@ import pytest
 from probes import linear
 from probes.judging import count, fact, gain, judged, tie, together
 from probes.linear import Sweep
+from probes.older import function_variant
 from probes.sweeps import CHECK, SHAPE
 from stencil_dsl import stencil
-from stencil_dsl.testing import Call, Claim, Finding, FunctionVariant, In, KernelVariant, Out, Question, Scalar, asks
+from stencil_dsl.testing import Call, Claim, Finding, In, KernelVariant, Out, Question, Scalar, asks
 
 #: A box with one coefficient, which float32 holds exactly: a loop over planes needs no table of coefficients.
 WEIGHT = 1 / 128
@@ -77,8 +78,8 @@ def loops() -> Question:
         "mean-125-planes",
         [
             linear.variant("written-out", of, TERMS, Sweep()),
-            FunctionVariant("loop", of, text("5"), "sweep", call()),
-            FunctionVariant("loop-runtime", of, text("planes"), "sweep", call(Scalar(5))),
+            function_variant("loop", of, text("5"), "sweep", call()),
+            function_variant("loop-runtime", of, text("planes"), "sweep", call(Scalar(5))),
             KernelVariant("streaming", lambda target: streamed(target.arch, target.toolkit), ("u",)),
         ],
     )

@@ -21,8 +21,9 @@ import pytest
 from probes import linear
 from probes.judging import count, fact, gain, judged, through_shared, together
 from probes.linear import Sweep
+from probes.older import function_variant
 from probes.sweeps import STENCILS, problem
-from stencil_dsl.testing import Call, Claim, Finding, FunctionVariant, In, Out, Question, asks
+from stencil_dsl.testing import Call, Claim, Finding, In, Out, Question, asks
 
 TERMS = STENCILS["box-27"]
 FOLDS = ("fold-cat", "fold-insert", "register-rows")
@@ -101,7 +102,7 @@ def folds() -> Question:
     """27 shifted loads, nine tall ones put together in two ways, and 36 rows for two rows of output."""
     of = problem("box-27")
     made = [linear.variant("shifted", of, TERMS, Sweep())]
-    made += [FunctionVariant(kind, of, text(kind), "fold", call(kind)) for kind in FOLDS]
+    made += [function_variant(kind, of, text(kind), "fold", call(kind)) for kind in FOLDS]
     return of.ask("box-27-fold", made)
 
 

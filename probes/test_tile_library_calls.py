@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import pytest
 
-from probes.judging import Untestable, count, fact, judged, recorded, through_shared
+from probes.judging import Untestable, checked, count, fact, judged, through_shared
 from stencil_dsl.testing import Call, Claim, Finding, FunctionVariant, In, Out, Problem, Question, RandomField, asks
+from stencil_dsl.testing.older import lacking
 
 #: Variant -> (warps, calls, whether they need no order).
 CALLS = {
@@ -119,13 +120,13 @@ def fragmaps() -> Question:
 @pytest.mark.parametrize("variant", [*CALLS])
 @asks(calls)
 def test_calls(variant, result):
-    recorded(result)
+    checked(result)
 
 
 @pytest.mark.parametrize("variant", [*FRAGMAPS])
 @asks(fragmaps)
 def test_fragmap(variant, result):
-    recorded(result)
+    checked(result)
 
 
 def test_claim(answers, claim):
@@ -136,7 +137,7 @@ def test_claim(answers, claim):
 def available(found) -> None:
     failure = next((r.failure for r in found.values() if r.failure), None)
     if failure:
-        raise Untestable(failure.splitlines()[0])
+        raise Untestable(lacking(failure) or failure.splitlines()[0])
 
 
 def inlined(found) -> Finding:

@@ -22,6 +22,7 @@ import pytest
 
 from probes.judging import count, fact, gain, judged, loads_per_store
 from probes.linear import Terms, widths
+from probes.older import checked_kernel
 from probes.series import Part, Series
 from probes.sweeps import SHAPE, STENCILS
 from repro.stencils import star_7
@@ -97,9 +98,10 @@ def steps() -> Question:
         def make(target):
             return kernel(schedule, each, target.arch, target.toolkit)
 
+        older = checked_kernel(make) if schedule == "shifted" else None
         if each == 2:
-            return KernelVariant(name, make, ("u",))
-        return Series(name, (Part(make, ("u",), ("between",)), Part(make, ("between",), (0,))))
+            return KernelVariant(name, make, ("u",), older=older)
+        return Series(name, (Part(make, ("u",), ("between",), older), Part(make, ("between",), (0,), older)))
 
     def expected(lo, shape):
         import numpy

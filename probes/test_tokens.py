@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 from probes.judging import fact, gain, judged, together
+from probes.older import function_variant
 from stencil_dsl.testing import (
     Call,
     Claim,
     Finding,
-    FunctionVariant,
     In,
     Out,
     Problem,
@@ -67,7 +67,7 @@ def stores() -> Question:
     return of.ask(
         "tokens",
         [
-            FunctionVariant(name, of, kernel_text(FILE, kernel), kernel, call(1 if name == "one-output" else 2))
+            function_variant(name, of, kernel_text(FILE, kernel), kernel, call(1 if name == "one-output" else 2))
             for name, kernel in KERNELS.items()
         ],
     )

@@ -1,10 +1,9 @@
-"""Measures what items ask for, each thing once: facts in this process, times in a worker process."""
+"""Measures what items ask for, each thing once: in this process without a device, else in a worker process."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import re
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 from stencil_dsl.testing import stats
 from stencil_dsl.testing.device import describe, missing
 from stencil_dsl.testing.grouping import SELECTED
+from stencil_dsl.testing.older import lacking
 from stencil_dsl.testing.options import Settings, settings
 from stencil_dsl.testing.question import Question, Target
 from stencil_dsl.testing.records import resumable
@@ -34,6 +34,7 @@ class Result:
         failure: why the variant could not be compiled or measured, or None.
         samples: one entry a round and None without a device.
         time: interval of milliseconds per launch, or None.
+        profile: traffic and occupancy by Nsight Compute (`profiling.profile`), ``{"failure"}``, or None.
     """
 
     def __init__(self, question: Question, variant: str, target: Target, group: str, found: dict[str, Any]) -> None:
@@ -43,6 +44,7 @@ class Result:
         self.values: dict[str, Any] | None = found.get("values")
         self.failure: str | None = found.get("failure")
         self.samples: list[dict[str, Any]] | None = found.get("samples")
+        self.profile: dict[str, Any] | None = found.get("profile")
         self.gate: Callable[[], None] = lambda: None
 
     @property
@@ -62,19 +64,21 @@ class Result:
         """
         label = f"{self.question.id}, {self.variant}, {self.target.arch}"
         if self.failure is not None:
-            lacking = re.search(r"[^\n]* requires tileiras [\d.]+ or later", self.failure)
-            if lacking is not None and self.target.toolkit is not None:
-                pytest.skip(f"{label}: {lacking[0].strip()}")
+            too_new = lacking(self.failure)
+            if too_new is not None and self.target.toolkit is not None:
+                pytest.skip(f"{label}: {too_new}")
             pytest.fail(f"{label}: {self.failure}", pytrace=False)
         if self.values is not None and not self.values["ok"]:
             pytest.fail(f"{label}: wrong values ({self.values['how']}): {self.values['why']}", pytrace=False)
+        if self.profile is not None and "failure" in self.profile:
+            pytest.fail(f"{label}: {self.profile['failure']}", pytrace=False)
         self.gate()
 
     def record(self) -> dict[str, Any]:
         """The result as one JSON line; all samples are kept."""
         kept = {
             k: self._found.get(k)
-            for k in ("failure", "values", "facts", "samples", "run", "l2", "dropped", "throttled")
+            for k in ("failure", "values", "facts", "samples", "run", "l2", "dropped", "throttled", "profile")
         }
         kept["facts"] = self.facts or None
         return {
@@ -126,15 +130,17 @@ class Measurements:
             question.variant(name)
         except Exception as error:
             raise pytest.UsageError(f"{reference.key}: {_reason(error)}") from error
-        found = dict(self._facts(reference, question, name, target))
-        if self._settings.gpu and "failure" not in found:
-            if self._info is None:
+        if self._on_device(target):
+            found = dict(self._times(reference, name, target, members))
+            if self._settings.ncu and "failure" not in found:
+                found["profile"] = self._profile(reference, question, name, target)
+        else:
+            found = dict(self._facts(reference, question, name, target))
+            if self._settings.gpu and self._info is None and "failure" not in found:
                 why = missing(self._settings.device_class, self._settings.device_number)
                 found["failure"] = f"--gpu was given and device {self._settings.device_number} cannot be used: {why}"
-            elif self._info.arch == target.arch:
-                found |= self._times(reference, question, name, target, members)
-        if not self._on_device(target) and "failure" not in found:
-            found |= self._values(reference, question, name, target, found)
+            if "failure" not in found:
+                found |= self._values(reference, question, name, target, found)
         self._dump(question, name, target)
         return Result(question, name, target, reference.key, found)
 
@@ -177,19 +183,12 @@ class Measurements:
         return self._compiled[(reference.key, name, target)]["checked"]
 
     def _times(
-        self,
-        reference: QuestionRef,
-        question: Question,
-        name: str,
-        target: Target,
-        members: list[tuple[str, str | None]],
+        self, reference: QuestionRef, name: str, target: Target, members: list[tuple[str, str | None]]
     ) -> dict[str, Any]:
         own = member_name(name, target.toolkit)
         if (reference.key, own) not in self._timed:
-            wanted = dict.fromkeys(
-                m for m in members if "failure" not in self._facts(reference, question, m[0], Target(target.arch, m[1]))
-            )
-            outcomes = self._earlier_group(reference, list(wanted), target.arch)
+            wanted = list(dict.fromkeys(members))
+            outcomes = self._earlier_group(reference, wanted, target.arch)
             if outcomes is None:
                 outcomes = self._measure(Task(reference, tuple(wanted), target.arch, self._settings.rounds))
             self._timed.update({(reference.key, member): outcome for member, outcome in outcomes.items()})
@@ -203,12 +202,29 @@ class Measurements:
         timed = [row for row in rows.values() if row is not None and (row.get("samples") or row.get("failure"))]
         if len(timed) < len(rows) or len({row["run"] for row in timed if row.get("samples")}) > 1:
             return None
-        keep = ("failure", "values", "samples", "run", "l2", "dropped", "throttled")
+        keep = ("failure", "values", "samples", "run", "l2", "dropped", "throttled", "profile")
         return {
             name: {k: row[k] for k in keep if k in row} | {"device_facts": row.get("facts")}
             for name, row in rows.items()
             if row
         }
+
+    def _profile(self, reference: QuestionRef, question: Question, name: str, target: Target) -> dict[str, Any]:
+        """Counters of one variant, once; those of a killed run are taken over."""
+        from stencil_dsl.testing.profiling import Job, ProfileError, profile
+
+        outcome = self._timed[(reference.key, member_name(name, target.toolkit))]
+        if "metrics" not in (outcome.get("profile") or {}):
+            chosen = self._settings
+            job = Job(reference, name, target.arch, target.toolkit, chosen.device_class, chosen.device_number)
+            if self._worker is not None:
+                self._worker.stop()  # its memory and its context are needed
+            try:
+                with _one_at_a_time(chosen.device_number):
+                    outcome["profile"] = profile(job, question.prepare_limit_s)
+            except ProfileError as error:
+                outcome["profile"] = {"failure": str(error)}
+        return outcome["profile"]
 
     def _measure(self, task: Task) -> dict[str, dict[str, Any]]:
         if self._worker is None:

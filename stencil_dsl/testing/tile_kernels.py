@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from math import gcd, prod
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from stencil_dsl.errors import ToolchainError
+from stencil_dsl.testing.older import lacking
 from stencil_dsl.testing.problem import Call, In, Out, Problem, Scalar, compare_small, small_outputs
 from stencil_dsl.testing.question import Prepared, Target, Variant
 from stencil_dsl.testing.variants import resource_facts
@@ -42,6 +44,7 @@ class FunctionVariant(Variant):
         interpreted: False for kernels that the interpreter cannot run; their values are checked on a device only.
         libraries: tile libraries that the kernel calls.
         capturable: launches can be captured in a CUDA graph; False times them as the host enqueues them.
+        older: a text that is compiled instead where the toolkit is too old for `source`; None: it then fails.
     """
 
     remembered: ClassVar[bool] = True
@@ -57,13 +60,27 @@ class FunctionVariant(Variant):
     interpreted: bool = True
     libraries: tuple[TileLibrary, ...] = ()
     capturable: bool = True
+    older: str | None = None
 
     def build(self, target: Target) -> Entry:
         """The kernel's cache entry for a target."""
+        return self._built(target)[0]
+
+    def _built(self, target: Target) -> tuple[Entry, str]:
+        """The entry, and why it is that of `older` ("" where it is not)."""
+        try:
+            return self._compile(self.source, target), ""
+        except ToolchainError as error:
+            why = lacking(str(error))
+            if self.older is None or why is None:
+                raise
+            return self._compile(self.older, target), why
+
+    def _compile(self, source: str, target: Target) -> Entry:
         from stencil_dsl import toolchain
 
         return toolchain.build(
-            self.source,
+            source,
             self.function,
             self.params(),
             symbol=self.symbol or self.function,
@@ -105,13 +122,13 @@ class FunctionVariant(Variant):
         )
 
     def compile_facts(self, target: Target) -> dict[str, Any]:
-        entry = self.build(target)
+        entry, why = self._built(target)
         facts = resource_facts(entry.resources, entry.tool_versions)
+        facts |= {"older": why} if why else {}
         return facts | {"warnings": w} if (w := entry.meta.get("warnings")) else facts
 
     def artefacts(self, target: Target) -> dict[str, str]:
         from stencil_dsl import toolchain
-        from stencil_dsl.errors import ToolchainError
 
         entry = self.build(target)
         texts = {"kernel.py": entry.source, "kernel.sass": entry.sass or "", "remarks.yaml": entry.remarks}
@@ -127,11 +144,15 @@ class FunctionVariant(Variant):
         if not self.interpreted or not self.problem.check:
             return None
         outputs = small_outputs(self.problem)
-        self.interpret(outputs)
+        self.interpret(outputs, self.text(target))
         return compare_small(self.problem, outputs)
 
-    def interpret(self, outputs: Sequence[np.ndarray]) -> None:
-        """Runs the kernel on the problem's small extents."""
+    def text(self, target: Target) -> str:
+        """The text that is compiled for a target."""
+        return self.source if self.older is None else self.build(target).source
+
+    def interpret(self, outputs: Sequence[np.ndarray], source: str) -> None:
+        """Runs a text of the kernel on the problem's small extents."""
         import numpy as np
 
         from stencil_dsl.reference.tile_interpreter import ArrayArg, run
@@ -148,7 +169,7 @@ class FunctionVariant(Variant):
                 args.append(ArrayArg.of(array.reshape(arg.view) if arg.view else array))
             else:
                 args.append(np.dtype(arg.dtype).type(arg.value) if isinstance(arg, Scalar) else arg)
-        run(self.source, self.function, call.grid, args)
+        run(source, self.function, call.grid, args)
 
     def _values(self, arg: In, shape: tuple[int, ...], xp: Any) -> Any:
         extents = arg.shape or shape

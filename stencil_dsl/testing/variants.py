@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from stencil_dsl.errors import ToolchainError
+from stencil_dsl.testing.older import lacking
 from stencil_dsl.testing.question import Prepared, Target, Variant
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ class KernelVariant(Variant):
         make: compiles it for a target (through the kernel cache).
         inputs: the question's input names in the order of the kernel's fields.
         scalars: run-time scalars of the launch.
+        older: compiles what stands in for it where the toolkit is too old for the kernel; None: it then fails.
     """
 
     remembered: ClassVar[bool] = True
@@ -32,17 +34,33 @@ class KernelVariant(Variant):
     make: Callable[[Target], Kernel]
     inputs: tuple[str, ...]
     scalars: Mapping[str, float] = field(default_factory=dict)
+    older: Callable[[Target], Kernel] | None = None
+
+    def kernel(self, target: Target) -> tuple[Kernel, str]:
+        """The kernel for a target, and why it is the one for older toolkits ("" where it is not)."""
+        made = self.make(target)
+        if self.older is None:
+            return made, ""
+        try:
+            _ = made.entry
+        except ToolchainError as error:
+            why = lacking(str(error))
+            if why is None:
+                raise
+            return self.older(target), why
+        return made, ""
 
     def compile_facts(self, target: Target) -> dict[str, Any]:
-        kernel = self.make(target)
+        kernel, why = self.kernel(target)
         entry = kernel.entry
-        return resource_facts(entry.resources, entry.tool_versions) | {"schedule": str(kernel.schedule)}
+        facts = resource_facts(entry.resources, entry.tool_versions) | {"schedule": str(kernel.schedule)}
+        return facts | {"older": why} if why else facts
 
     def validate(self, target: Target) -> dict[str, Any] | None:
         """Interprets the emitted file on small interiors: one that takes the same code, one with tails
         on all axes.
         """
-        kernel = self.make(target)
+        kernel, _ = self.kernel(target)
         worst, shapes = 0.0, []
         for candidate in (kernel, kernel.for_shape(None)):
             outcome = candidate.validate(device="cpu")
@@ -58,7 +76,7 @@ class KernelVariant(Variant):
         return {"ok": True, "max_rel_err": worst, "how": f"interpreter, {' '.join(shapes)}", "why": ""}
 
     def artefacts(self, target: Target) -> dict[str, str]:
-        kernel = self.make(target)
+        kernel, _ = self.kernel(target)
         texts = {
             "kernel.py": kernel.source,
             "stencil.mlir": kernel.ir("stencil"),
@@ -70,7 +88,7 @@ class KernelVariant(Variant):
         return {name: text for name, text in texts.items() if text}
 
     def prepare(self, bench: Bench) -> Prepared:
-        kernel = self.make(bench.target)
+        kernel, _ = self.kernel(bench.target)
         names = kernel.definition.outputs
         inputs = [self._array(bench, kernel, name, 0) for name in self.inputs]
         outputs = [self._array(bench, kernel, None, k) for k in range(len(names))]
