@@ -157,6 +157,11 @@ class CupyDevice:
             times.append(self._timed(lambda: enqueue(self._stream)))
         return sorted(times)[len(times) // 2]
 
+    def profiled(self) -> contextlib.AbstractContextManager[Any]:
+        from cupyx.profiler import profile
+
+        return profile()
+
     def state(self) -> dict[str, Any]:
         return self._nvml.state()
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Protocol
@@ -62,6 +63,9 @@ class Device(Protocol):
 
     def launch(self, enqueue: Callable[[Any], None]) -> None:
         """Enqueues one launch on the device's stream."""
+
+    def profiled(self) -> AbstractContextManager[Any]:
+        """What is launched within is what a profiler that waits for it measures."""
 
     def state(self) -> dict[str, Any]:
         """``sm_mhz``, ``power_w``, ``throttle`` (list of reasons) now; empty where it cannot be read."""

@@ -38,6 +38,11 @@ def add(parser: pytest.Parser) -> None:
     group.addoption(
         "--fresh", action="store_true", help="measure what an earlier run of the same code and tools found again"
     )
+    group.addoption(
+        "--ncu",
+        action="store_true",
+        help="with --gpu: also read each variant's traffic and occupancy by Nsight Compute",
+    )
     group.addoption("--dump", metavar="DIR", help="write source, Tile IR, SASS and remarks of every variant to DIR")
 
 
@@ -49,6 +54,13 @@ def check(config: pytest.Config) -> None:
         )
     if config.option.golden and config.option.update_golden:
         raise pytest.UsageError("--golden compares and --update-golden writes: give one of them")
+    if config.option.ncu:
+        from stencil_dsl.testing import profiling
+
+        if not config.option.gpu:
+            raise pytest.UsageError("--ncu reads a device's counters: give --gpu too")
+        if profiling.find() is None:
+            raise pytest.UsageError(profiling.missing())
     for arch in config.option.arch or ():
         if not arch.startswith("sm_"):
             raise pytest.UsageError(f"--arch {arch}: architectures are written sm_90, sm_120, ...")
@@ -65,6 +77,7 @@ class Settings:
     toolkits: tuple[str | None, ...]
     rounds: int
     results: Path
+    ncu: bool
     dump: Path | None
 
 
@@ -97,6 +110,7 @@ def settings(config: pytest.Config) -> Settings:
         toolkits=tuple(dict.fromkeys(option.toolkit or ())) or (None,),
         rounds=option.rounds,
         results=results if results.is_absolute() else config.invocation_params.dir / results,
+        ncu=option.ncu,
         dump=(config.invocation_params.dir / option.dump) if option.dump else None,
     )
     config.stash[_KEY] = value

@@ -58,8 +58,8 @@ def sample(
         for name in order:
             samples[name][-1]["used"] = not throttled
         clean += not throttled
-        if clean == rounds:
-            break
+        if clean == rounds or (number + 1 == rounds and not clean):
+            break  # a card that throttles all the time does so in extra rounds too
     total = number + 1
     mostly_throttled = clean < max(1, rounds // 2)
     if mostly_throttled:

@@ -51,10 +51,9 @@ def sweep_question(
         store: file of the tuning store that choices come from; None takes the user's.
         steps: applications of the stencil that one sweep makes; the reference makes them one after the other.
     """
-    from stencil_dsl.runtime.definition import Definition
     from stencil_dsl.transforms.analysis import roofline
 
-    definition = Definition.of(stencil, dtype, steps=steps)
+    definition = _definition(stencil, dtype, steps)
     points = 1
     for extent in shape:
         points *= extent
@@ -79,6 +78,14 @@ def sweep_question(
         bytes=nbytes,
         baseline=baseline,
     )
+
+
+@cache
+def _definition(stencil: Stencil, dtype: str, steps: int) -> Definition:
+    """The same for all extents: composing steps and counting what sums share take seconds for wide stencils."""
+    from stencil_dsl.runtime.definition import Definition
+
+    return Definition.of(stencil, dtype, steps=steps)
 
 
 def maker(

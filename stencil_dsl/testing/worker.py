@@ -19,6 +19,8 @@ from stencil_dsl.testing.reference import QuestionRef
 
 #: Starting covers the interpreter, CuPy, the context and the modules of the question.
 START_LIMIT_S = 180.0
+#: Compiling a variant, a choice among many schedules included.
+COMPILE_LIMIT_S = 1800.0
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class Worker:
     def measure(
         self, task: Task, progress: Callable[[str, str], None] = lambda m, s: None
     ) -> dict[str, dict[str, Any]]:
-        """Outcome of every member: ``{"values", "time", "samples"}`` or ``{"failure": reason}``.
+        """Outcome of every member: ``{"facts", "values", "samples", ...}`` or ``{"failure": reason}``.
 
         A member that breaks the process is recorded as failed and the others are measured again without it.
         """
@@ -146,7 +148,10 @@ def _serve(pipe: Connection, device_spec: str, number: int) -> None:
 
 
 def measure_group(device: Any, task: Task, announce: Callable[[str, str, float], None]) -> dict[str, dict[str, Any]]:
-    """Checks every member's values, then times those that are right, interleaved."""
+    """Compiles every member and checks its values, then times those that are right, interleaved.
+
+    Facts are read here and not by the parent: lowering a wide stencil takes seconds, and the kernel is made once.
+    """
     from stencil_dsl.testing.bench import Bench, check_values
     from stencil_dsl.testing.sampling import sample
 
@@ -157,15 +162,19 @@ def measure_group(device: Any, task: Task, announce: Callable[[str, str, float],
     shared: dict[Any, Any] = {}
     for variant, toolkit in task.members:
         name = member_name(variant, toolkit)
-        announce(name, "check", question.prepare_limit_s)
+        asked, target = question.variant(variant), Target(task.arch, toolkit)
+        outcomes[name] = {}
         try:
-            prepared = question.variant(variant).prepare(Bench(device, question, Target(task.arch, toolkit), shared))
+            announce(name, "compile", COMPILE_LIMIT_S)
+            outcomes[name]["facts"] = asked.compile_facts(target)
+            announce(name, "check", question.prepare_limit_s)
+            prepared = asked.prepare(Bench(device, question, target, shared))
             values = check_values(device, question, prepared)
         except Exception as error:
             device.synchronize()  # raises when the context is gone: then the whole process is replaced
-            outcomes[name] = {"failure": _reason(error)}
+            outcomes[name]["failure"] = _reason(error)
             continue
-        outcomes[name] = {"values": values, "device_facts": prepared.facts}
+        outcomes[name] |= {"values": values, "device_facts": prepared.facts}
         if values is None or values["ok"]:
             ready[name] = prepared
     if ready:

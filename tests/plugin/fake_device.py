@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from pathlib import Path
@@ -53,6 +54,19 @@ class FakeDevice:
             return getattr(enqueue, "ms", 1.0) * (1 + 0.01 * number) + 1e-4 * (number % 3)
 
         return once
+
+    @contextlib.contextmanager
+    def profiled(self):
+        launch = self.launch
+
+        def noted(enqueue):
+            with self.log.open("a") as file:
+                file.write(f"{getattr(enqueue, 'label', '?')} profiled\n")
+            launch(enqueue)
+
+        self.launch = noted
+        yield
+        self.launch = launch
 
     def state(self):
         return self.states.pop(0) if self.states else {"sm_mhz": 1500, "power_w": 300.0, "throttle": []}
