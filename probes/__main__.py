@@ -59,6 +59,7 @@ def _parser() -> argparse.ArgumentParser:
 
     add = commands.add_parser("ledger", help="the verdicts of results/claims.csv, and what changed between tool sets")
     add.add_argument("--file", type=Path, help="another ledger file")
+    add.add_argument("--records", type=Path, nargs="+", default=[], metavar="FILE", help="first enter their verdicts")
     add.add_argument("--page", action="store_true", help="write docs/claims.md and the probes' docstrings")
     add.set_defaults(run=_ledger)
     return parser
@@ -139,6 +140,13 @@ def _ledger(options: argparse.Namespace) -> int:
 
     path = options.file or ledger_page.LEDGER
     rows = ledger.read(path)
+    for file in options.records:
+        found = ledger.rows_of_file(file)
+        if not found:
+            raise ValueError(f"{file} has no verdicts; a run of pytest probes writes them")
+        rows = ledger.merge(rows, found)
+    if options.records:
+        ledger.write(path, rows)
     if not rows:
         raise ValueError(f"{path} has no verdicts; pytest probes writes them")
     if options.page:

@@ -31,9 +31,9 @@ def page(rows: list[ledger.Row]) -> str:
     """The page: a table of the newest verdicts, then what each rests on."""
     claims = catalogue.claims()
     by_claim = {number: [row for row in rows if row["claim"] == str(number)] for number in claims}
-    lines = [HEAD, "| claim | | code | time |", "|---|---|---|---|"]
+    lines = [HEAD, "| claim | | code | on a device |", "|---|---|---|---|"]
     for number, (claim, _) in claims.items():
-        cells = [_verdicts(by_claim[number], tier) for tier in ("code", "time")]
+        cells = [_verdicts(by_claim[number], *tiers) for tiers in (("code",), ("values", "time"))]
         lines.append(f"| [{number}](#claim-{number}) | {_cell(claim.text)} | {cells[0]} | {cells[1]} |")
     for number, (claim, module) in claims.items():
         path = f"{module.replace('.', '/')}.py"
@@ -88,9 +88,9 @@ def docstrings(rows: list[ledger.Row], write: bool) -> list[str]:
     return stale
 
 
-def _verdicts(rows: list[ledger.Row], tier: str) -> str:
-    """Verdicts of one tier by tool set, newest last; one word where they agree."""
-    found = [(row["tools"], MARK[row["verdict"]]) for row in rows if row["tier"] == tier]
+def _verdicts(rows: list[ledger.Row], *tiers: str) -> str:
+    """Verdicts of some tiers by tool set, newest last; one word where they agree."""
+    found = [(row["tools"], MARK[row["verdict"]]) for row in rows if row["tier"] in tiers]
     # A release that lacks what the probe uses says nothing beside one that has it.
     found = [pair for pair in found if pair[1] != "untested"] or found
     verdicts = list(dict.fromkeys(verdict for _, verdict in found))

@@ -7,8 +7,8 @@ from typing import Any
 
 #: What a predicate may say.
 VERDICTS = ("holds", "weaker", "reversed", "cannot be tested here")
-#: What a verdict rests on: compile-time facts (and values), or times on a device.
-TIERS = ("code", "time")
+#: What a verdict rests on: compile-time facts (and values of the interpreter), values on a device, or times on one.
+TIERS = ("code", "values", "time")
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ def rows_of(records: Sequence[Mapping[str, Any]], device: str = "") -> list[Row]
             continue
         row = {name: str(record[name]) for name in ("claim", "tier", "arch", "verdict", "why", "text", "source")}
         row["tools"] = record.get("tools") or tools.get(record["toolkit"], record["toolkit"] or "unknown")
-        row["device"] = device if record["tier"] == "time" else ""
+        row["device"] = "" if record["tier"] == "code" else device
         row["probe"] = record["node"].split("::")[0]
         rows.append(row)
     return rows
@@ -62,6 +62,14 @@ def _order(row: Row) -> tuple[Any, ...]:
 def version(text: str) -> tuple[Any, ...]:
     """Sorts "13.10.1" behind "13.9.2", and compositions behind their base."""
     return tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"[.+-]", text))
+
+
+def rows_of_file(path: Path) -> list[Row]:
+    """Ledger rows of a record file, ``<results>/<device or "compile">/records/<name>.jsonl``."""
+    from stencil_dsl.testing import records
+
+    device = path.absolute().parent.parent.name
+    return rows_of(list(records.read(path)), "" if device == "compile" else device)
 
 
 def read(path: Path) -> list[Row]:

@@ -5,7 +5,8 @@
         python tests/gpu/run_memcheck.py --run CACHE                    on a machine with a GPU, CuPy and NumPy
 
 `--fill` compiles the nine rows of the table at 37 x 53 x 131 under several schedules, and random stencils under random
-schedules, and writes them to CACHE/memcheck.json with their kernels beside it. `--run` launches each once on arrays
+schedules, and writes them to CACHE/memcheck.json with their kernels beside it; `--only TEXT` takes those whose label
+has this text, such as "shuffle" for kernels that call a tile library. `--run` launches each once on arrays
 that are allocations of their own, with NaN around the halo, and compares with the NumPy reference: values within the
 bound that any order of operations keeps, every cell written, nothing else written. Exit status: 0 all right, 1 not,
 2 nothing to do.
@@ -57,6 +58,9 @@ ROW_SCHEDULES = (
     MARCH.with_(rows=3, chunk=8, order="source", split_tail=False),
     MARCH.with_(ahead=True, head_loop=False, block_order="y"),
 )
+#: Neighbours from other lanes; kernels that call a tile library, which only a 13.5 toolkit compiles.
+LANES = Schedule("shuffle", tile=(1, 1, 32), warps=1, pair=2, rows=2, chunk=16, order="fast")
+SHUFFLES = (LANES, LANES.with_(tile=(1, 1, 128), warps=4, pair=1, rows=1, chunk=7, block_order="y"))
 
 
 @dataclass(frozen=True)
@@ -109,10 +113,10 @@ def rows() -> Iterator[Item]:
     for name in ROWS:
         row = Row(name)
         default = compile(row.stencil(), shape=ODD).schedule
-        for schedule in dict.fromkeys((*ROW_SCHEDULES, default)):
+        for schedule in dict.fromkeys((*ROW_SCHEDULES, *SHUFFLES, default)):
             yield Item(f"{name}, {schedule}", Case(row, "float64", schedule, ODD, 1))  # type: ignore[arg-type]
-        single = MARCH.with_(tile=(1, 1, 32), pair=4)
-        yield Item(f"{name}, float32, {single}", Case(row, "float32", single, ODD, 2))  # type: ignore[arg-type]
+        for single in (MARCH.with_(tile=(1, 1, 32), pair=4), LANES.with_(pair=4)):
+            yield Item(f"{name}, float32, {single}", Case(row, "float32", single, ODD, 2))  # type: ignore[arg-type]
 
 
 def random_items(count: int, seed: int) -> Iterator[Item]:
@@ -123,7 +127,7 @@ def random_items(count: int, seed: int) -> Iterator[Item]:
         f = random_stencil(choose, fast=True, pointwise=special == "in place")
         dtype = choose.one_of(("float64", "float32"))
         order = choose.one_of(("fast", "source"))
-        kind = "shifted" if special == "plain" else None
+        kind = "shifted" if special == "plain" else choose.one_of((None, None, None, "shuffle"))
         schedule = random_schedule(choose, f.ndim, dtype, order, kind, device=True)
         if special == "plain" and schedule.loads == "unchecked":
             schedule = schedule.with_(loads="auto")
@@ -182,10 +186,10 @@ def judge(item: Item, kernel: Any, a: Arguments, arrays: list[Any]) -> str:
 # -- the two commands
 
 
-def fill(folder: Path, count: int, seed: int, jobs: int, arch: str) -> int:
+def fill(folder: Path, count: int, seed: int, jobs: int, arch: str, only: str = "") -> int:
     from stencil_dsl.toolchain import BuildRequest, KernelCache, build_many
 
-    items = [*rows(), *random_items(count, seed)]
+    items = [i for i in (*rows(), *random_items(count, seed)) if only in i.label]
     kept, requests, refused = [], [], 0
     for item in items:
         kernel = item.case.kernel(target=arch)
@@ -259,7 +263,7 @@ def main() -> int:
     o = parser.parse_args()
     if o.fill:
         o.fill.mkdir(parents=True, exist_ok=True)
-        return fill(o.fill, o.cases, o.seed, o.jobs, o.arch)
+        return fill(o.fill, o.cases, o.seed, o.jobs, o.arch, o.only)
     return run(o.run, o.device, o.only, o.limit)
 
 

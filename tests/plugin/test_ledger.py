@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from probes.__main__ import main
 from stencil_dsl.testing import ledger
 
 CLAIM = """
@@ -78,3 +79,24 @@ def test_text_reads_back(tmp_path):
     rows = [row(why='a "quoted", long\nreason', text="x, y")]
     ledger.write(tmp_path / "claims.csv", rows)
     assert ledger.read(tmp_path / "claims.csv") == rows
+
+
+def test_verdicts_of_record_files_enter_a_ledger(bed, capsys):
+    """A device run's records carry its verdicts: the ledger follows from them wherever they were brought."""
+    bed.module("fast")
+    module = bed.path / "test_doubling.py"
+    module.write_text(module.read_text() + CLAIM)
+    bed.run("--gpu", "--toolkit", "13.5").assert_outcomes(passed=3)
+    written = ledger.read(bed.path / "results/claims.csv")
+    path = bed.path / "elsewhere.csv"
+    old = row(tools="13.4", why="kept") | {"text": "t", "source": "s", "probe": "p"}
+    ledger.write(path, [old])
+    files = [str(file) for file in bed.files()]
+    assert main(["ledger", "--file", str(path), "--records", *files]) == 0
+    assert ledger.read(path) == ledger.merge([old], written) and len(written) == 2
+    assert "holds (time, fake-gpu-9000, 13.5): 0.5 ms" in capsys.readouterr().out
+    empty = bed.path / "results/compile/records/none.jsonl"
+    empty.parent.mkdir(parents=True)
+    empty.write_text('{"kind": "provenance"}\n')
+    assert main(["ledger", "--file", str(path), "--records", str(empty)]) == 1
+    assert "none.jsonl has no verdicts" in capsys.readouterr().err

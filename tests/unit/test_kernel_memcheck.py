@@ -31,7 +31,8 @@ def test_items_survive_their_file(program) -> None:
 def test_a_row_is_every_schedule_once(program, monkeypatch) -> None:
     monkeypatch.setattr(program, "ROWS", ("star_7",))
     items = list(program.rows())
-    assert len({i.label for i in items}) == len(items) >= len(program.ROW_SCHEDULES) + 1
+    assert len({i.label for i in items}) == len(items) >= len(program.ROW_SCHEDULES) + len(program.SHUFFLES) + 1
+    assert {i.case.dtype for i in items if i.case.schedule.kind == "shuffle"} == {"float64", "float32"}
     again = program.Item.from_json(items[0].to_json())
     assert again == items[0] and again.case.stencil.fields == ("u",)
 
