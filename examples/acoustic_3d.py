@@ -46,13 +46,13 @@ def wave(u, older, vp, i, j, k):
 
 @stencil
 def damped(u, older, vp, phi, ex: Field, ey: Field, ez: Field, i, j, k):
-    eta = ex[i, j, k] + ey[i, j, k] + ez[i, j, k]
+    eta = ex[i] + ey[j] + ez[k]
     force = vp[i, j, k] * (laplacian(u, i, j, k) + phi[i, j, k])
     new = ((2.0 - eta * eta + 2.0 * eta) * u[i, j, k] + force - older[i, j, k]) / (1.0 + 2.0 * eta)
     change = (
-        (ex[i + 1, j, k] - ex[i - 1, j, k]) * (u[i + 1, j, k] - u[i - 1, j, k])
-        + (ey[i, j + 1, k] - ey[i, j - 1, k]) * (u[i, j + 1, k] - u[i, j - 1, k])
-        + (ez[i, j, k + 1] - ez[i, j, k - 1]) * (u[i, j, k + 1] - u[i, j, k - 1])
+        (ex[i + 1] - ex[i - 1]) * (u[i + 1, j, k] - u[i - 1, j, k])
+        + (ey[j + 1] - ey[j - 1]) * (u[i, j + 1, k] - u[i, j - 1, k])
+        + (ez[k + 1] - ez[k - 1]) * (u[i, j, k + 1] - u[i, j, k - 1])
     )
     return new, (phi[i, j, k] - change / (4.0 * DX**2)) / (1.0 + eta)
 
@@ -105,7 +105,7 @@ def simulation(model: Model, device: str | None = None, **options) -> TimeLoop:
         {"u": Dirichlet(0.0)},
         dtype="float32",
         device=device,
-        profiles={"ex": ([0], eta), "ey": ([1], eta), "ez": ([2], eta)},
+        profiles={"ex": eta, "ey": eta, "ez": eta},
         **options,
     )
     loop.set("vp", (np.asarray(model.velocity) * DT) ** 2)

@@ -158,7 +158,8 @@ class SweepOp(IRDLOperation):
     """New fields, computed piece by piece; pieces do not overlap and all read what was there before the sweep.
 
     A result named in `kept` starts as the operand of the same position in `onto`, and keeps its values where no piece
-    writes; every other result must be covered by pieces. With `after`, cells whose footprint lies within the interior
+    writes; every other result must be covered by pieces, unless the sweep is `partial`: then nobody may read what no
+    piece has written. With `after`, cells whose footprint lies within the interior
     shrunk by `margin_lo` and `margin_hi` are computed before the tokens are waited for.
     """
 
@@ -169,6 +170,7 @@ class SweepOp(IRDLOperation):
     gives = prop_def(ArrayAttr[StringAttr])
     margin_lo = opt_prop_def(DenseArrayBase.constr(i64))
     margin_hi = opt_prop_def(DenseArrayBase.constr(i64))
+    partial = opt_prop_def(UnitAttr)
     results_ = var_result_def(FIELD)
     body = region_def("single_block")
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
@@ -182,6 +184,7 @@ class SweepOp(IRDLOperation):
         onto: Mapping[str, SSAValue] | None = None,
         after: Sequence[SSAValue] = (),
         margin: Sequence[tuple[int, int]] | None = None,
+        partial: bool = False,
     ) -> None:
         onto = onto or {}
         properties: dict[str, Attribute | None] = {
@@ -189,6 +192,7 @@ class SweepOp(IRDLOperation):
             "gives": names(gives),
             "margin_lo": None if margin is None else ints([lo for lo, _ in margin]),
             "margin_hi": None if margin is None else ints([hi for _, hi in margin]),
+            "partial": UnitAttr() if partial else None,
         }
         super().__init__(
             operands=[list(onto.values()), list(after)],
@@ -228,6 +232,8 @@ class SweepOp(IRDLOperation):
             raise VerifyException("a sweep that waits for ghost cells needs margins")
 
     def print(self, printer: Printer) -> None:
+        if self.partial is not None:
+            printer.print_string(" partial")
         for word, values, labels in (("onto", self.onto, self.kept), ("after", self.after, None)):
             if values:
                 printer.print_string(f" {word}(")
@@ -254,6 +260,7 @@ class SweepOp(IRDLOperation):
         kept: list[str] = []
         after: list[SSAValue] = []
         margin = None
+        partial = parser.parse_optional_keyword("partial") is not None
         if parser.parse_optional_keyword("onto"):
             onto = _operands(parser)
             kept = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_str_literal)
@@ -271,7 +278,7 @@ class SweepOp(IRDLOperation):
         types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
         if len(kept) != len(onto):
             parser.raise_error("`onto` needs one name for each operand")
-        return cls(gives, types, body, dict(zip(kept, onto, strict=True)), after, margin)
+        return cls(gives, types, body, dict(zip(kept, onto, strict=True)), after, margin, partial)
 
 
 def _operands(parser: Parser) -> list[SSAValue]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import types
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -189,25 +190,51 @@ class ExpressionReader:
 
     def _access(self, base: FieldRef, node: ast.Subscript) -> Node:
         entries = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        offsets = [self._offset(entry) for entry in entries]
+        read = [self._offset(entry) for entry in entries]
         names = self.frame.indices
-        if len(offsets) != len(names):
+        if len(read) > len(names):
             raise self.error(
                 node,
-                f"field '{base.name}' is read with {len(offsets)} "
-                f"{'index' if len(offsets) == 1 else 'indices'} in a stencil over {', '.join(names)}",
+                f"field '{base.name}' is read with {len(read)} indices in a stencil over {', '.join(names)}",
                 f"write {base.name}[{', '.join(names)}] with constant offsets",
             )
-        for axis, (entry, index) in enumerate(zip(entries, offsets, strict=True)):
-            if index.axis != axis:
+        for position, (entry, index) in enumerate(zip(entries, read, strict=True)):
+            wrong = index.axis != position if len(read) == len(names) else index.axis <= (-1, *_axes(read))[position]
+            if wrong:
+                place = f"at the place of '{names[position]}'" if len(read) == len(names) else "out of order"
                 raise self.error(
                     entry,
-                    f"index '{index.name}' stands at the place of '{names[axis]}': transposed or repeated indices",
+                    f"index '{index.name}' stands {place}: transposed or repeated indices",
                     f"write the indices in the order {', '.join(names)}",
                 )
             if index.half != (index.name in base.staggered):
                 raise self._misplaced(base, entry, index)
-        return Node("access", base.name, (), self.span(node), tuple(index.offset for index in offsets))
+        self._check_axes(base, node, _axes(read))
+        offsets = [0] * len(names)
+        for index in read:
+            offsets[index.axis] = index.offset
+        return Node("access", base.name, (), self.span(node), tuple(offsets))
+
+    def _check_axes(self, base: FieldRef, node: ast.Subscript, axes: tuple[int, ...]) -> None:
+        """A field that is read with fewer indices does not vary along the others, so all its reads must agree."""
+        names = self.frame.indices
+        missing = [n for n in base.staggered if names.index(n) not in axes]
+        if missing:
+            raise self.error(
+                node,
+                f"field '{base.name}' lies between the points along '{missing[0]}', which is not among its indices",
+                f"write {base.name}[{', '.join(names)}] with constant offsets",
+            )
+        base.read.setdefault(axes, self.span(node))
+        other = next(iter(base.read))
+        if other != axes:
+            both = [f"[{', '.join(names[a] for a in each)}]" for each in (axes, other)]
+            raise self.error(
+                node,
+                f"field '{base.name}' is read as {base.name}{both[0]} here and as {base.name}{both[1]} at"
+                f" {base.read[other].short}",
+                "read a field with the same indices everywhere; those that are left out it does not vary along",
+            )
 
     def _misplaced(self, base: FieldRef, entry: ast.expr, index: IndexRef) -> FrontendError:
         if index.half:
@@ -233,6 +260,10 @@ class ExpressionReader:
         if is_number(value):
             raise self.error(entry, f"the place {value} is absolute", OFFSET_ADVICE)
         raise self.error(entry, "this subscript is not an index plus a constant", OFFSET_ADVICE)
+
+
+def _axes(indices: Sequence[IndexRef]) -> tuple[int, ...]:
+    return tuple(index.axis for index in indices)
 
 
 def _construct(node: ast.AST) -> str:

@@ -28,6 +28,7 @@ class Stencil:
         name: the function's name.
         fields, scalars, indices: parameter names by kind, each in the function's order.
         ndim: number of indices, 1 to 3.
+        profiles: fields that are read with some indices only, with the axes of these.
         results: the expression graph, one node per output.
         outputs: (name,) for one returned value, (name_0, name_1, ...) for several.
         dtype: the element type that annotations fix, or None where any will do.
@@ -38,7 +39,7 @@ class Stencil:
         source = find_source(fn)
         try:
             signature = classify(source)
-            self.results = _read(source, signature)
+            self.results, fields = _read(source, signature)
         except RecursionError:
             raise source.header.error(
                 f"expressions of '{source.node.name}' are nested too deeply",
@@ -50,6 +51,8 @@ class Stencil:
         self.scalars = signature.scalars
         self.indices = signature.indices
         self.ndim = len(signature.indices)
+        axes = {f.name: axes for f in fields for axes in f.read}
+        self.profiles = {name: found for name, found in axes.items() if len(found) < self.ndim}
         self.dtype = signature.dtype
         numbered = tuple(f"{self.name}_{n}" for n in range(len(self.results)))
         self.outputs = numbered if len(numbered) > 1 else (self.name,)
@@ -89,9 +92,10 @@ def stencil(fn: Callable[..., Any]) -> Stencil:
     return Stencil(fn)
 
 
-def _read(source: FunctionSource, signature: Signature) -> tuple[Node, ...]:
-    """The graph of the outputs, in order."""
-    env: dict[str, Any] = {name: FieldRef(name, signature.staggered.get(name, ())) for name in signature.fields}
+def _read(source: FunctionSource, signature: Signature) -> tuple[tuple[Node, ...], list[FieldRef]]:
+    """The graph of the outputs, in order, and the fields with how they are read."""
+    fields = [FieldRef(name, signature.staggered.get(name, ())) for name in signature.fields]
+    env: dict[str, Any] = {f.name: f for f in fields}
     place = source.header
     env |= {name: Node("scalar", name, (), place, hint=name) for name in signature.scalars}
     env |= {name: IndexRef(name, axis) for axis, name in enumerate(signature.indices)}
@@ -102,4 +106,13 @@ def _read(source: FunctionSource, signature: Signature) -> tuple[Node, ...]:
     if not values:
         raise source.header.error(f"'{source.node.name}' returns no value", "return one value per output")
     at = source.node.body[-1]
-    return tuple(reader.node(reader.as_number(value, at), at) for value in values)
+    partly = [(f, axes, span) for f in fields for axes, span in f.read.items() if len(axes) < len(signature.indices)]
+    if partly and all(f in [each for each, _, _ in partly] for f in fields if f.read):
+        field, axes, span = partly[0]
+        names = ", ".join(signature.indices)
+        count = f"{len(axes)} {'index' if len(axes) == 1 else 'indices'}"
+        raise span.error(
+            f"field '{field.name}' is read with {count} in a stencil over {names}, and so are all others",
+            f"write {field.name}[{names}] with constant offsets",
+        )
+    return tuple(reader.node(reader.as_number(value, at), at) for value in values), fields

@@ -40,10 +40,16 @@ class Node:
 
 @dataclass(frozen=True)
 class FieldRef:
-    """A field as a whole, before it is indexed; `staggered` names the indices along which it lies between points."""
+    """A field as a whole, before it is indexed.
+
+    Attributes:
+        staggered: names of the indices along which it lies between points.
+        read: indices (by position) that it has been read with, and where first; the same in every place.
+    """
 
     name: str
     staggered: tuple[str, ...] = ()
+    read: dict[tuple[int, ...], Span] = field(default_factory=dict, compare=False)
 
 
 class Half:

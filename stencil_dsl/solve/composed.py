@@ -2,45 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects.builtin import ModuleOp
 
-from stencil_dsl.dialects.boundary import AXES, OPEN
-from stencil_dsl.dialects.timestep import SweepOp
-from stencil_dsl.errors import StencilError
 from stencil_dsl.transforms import steps
-from stencil_dsl.transforms.boundary import read_faces
+from stencil_dsl.transforms.boundary import BoundaryPass
 from stencil_dsl.transforms.pipeline import PassManager
+from stencil_dsl.transforms.temporal_blocking import TemporalBlockingPass, margin, reach
 
 
-def compose(module: ModuleOp, count: int, passes: PassManager) -> ModuleOp:
+def compose(module: ModuleOp, count: int, passes: PassManager, shape: Sequence[int]) -> ModuleOp | None:
     """The step program that makes `count` steps at once.
-
-    Ghost cells are then as wide as so many steps reach. In the interior's period they hold what the other end of the
-    interior holds, so every step in between is right; across other faces it would have to be applied in between too.
 
     Args:
         module: the program of a single step, before any pass.
-        passes: what makes it ready to run.
+        passes: what makes it ready to run; the steps are composed as soon as boundaries are known.
+        shape: extents of the interior.
+
+    Returns:
+        None where the cells that need single steps are all there are.
 
     Raises:
         StencilError: saying why several steps cannot be one sweep.
     """
-    step = steps.the_step(module)
-    ops = list(step.body.block.ops)
-    sweep = ops[0]
-    whole = isinstance(sweep, SweepOp) and len(sweep.pieces) == 1 and sweep.pieces[0].box is None
-    if len(ops) != 2 or not whole or len(step.state) != 1:
-        raise StencilError(
-            "several steps in one sweep need one stencil that advances one field over the whole interior"
-        )
-    wide = PassManager.from_spec(f"compose-steps{{steps={count}}},footprint,roofline").run(module.clone())
-    passes.run(wide)
-    name = step.value_names()[0]
-    for axis, pair in zip(AXES[step.ndim], read_faces(steps.the_step(wide), name) or ((OPEN, OPEN),), strict=False):
-        for sign, face in zip("-+", pair, strict=True):
-            if face.kind.data != "periodic":
-                raise StencilError(
-                    f"more than one step a sweep needs periodic faces: {name!r} is {face.kind.data} across"
-                    f" {axis}{sign}; leave temporal_steps at 1"
-                )
-    return wide
+    at = passes.names().index(BoundaryPass.name) + 1
+    known = PassManager(passes.passes[:at]).run(module.clone())
+    thick = margin(reach(known, steps.the_step(known)), count, count - 1)
+    wide = PassManager((TemporalBlockingPass(count), *passes.passes[at:])).run(known)
+    return wide if all(lo + hi < n for (lo, hi), n in zip(thick, shape, strict=True)) else None

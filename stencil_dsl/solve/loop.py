@@ -54,9 +54,12 @@ class TimeLoop(FieldAccess):
         dtype: "float64" or "float32".
         device: "gpu", "cpu", or None for the GPU where there is one.
         schedule: of all kernels, or by kernel name; None chooses.
-        profiles: fields that vary along some axes only: name to (positions of the axes, values).
-        temporal_steps: steps that one sweep makes where that many are left to run; more than one needs one linear
-            stencil and periodic faces, and changes results by rounding only.
+        profiles: fields that vary along some axes only: name to values, where the stencils read them with these
+            indices only (`p[i]`), or to (positions of the axes, values).
+        temporal_steps: steps that one sweep makes where that many are left to run, near faces that are not periodic by
+            single steps on slabs; more than one needs one stencil that is linear with constant coefficients, and
+            changes results by rounding only.
+        temporal_fallback: make single steps where `temporal_steps` is not legal, instead of an error.
         fuse: which sweeps become one kernel: those for which the model predicts a gain ("auto"), none, or groups of
             names of new fields.
         ranks: this rank's end of a transport, such as `world()`; the interior is then cut into one box a rank. All
@@ -80,8 +83,9 @@ class TimeLoop(FieldAccess):
         dtype: Literal["float64", "float32"] = "float64",
         device: Device | None = None,
         schedule: Schedule | Mapping[str, Schedule] | None = None,
-        profiles: Mapping[str, tuple[Sequence[int], Any]] | None = None,
+        profiles: Mapping[str, Any] | None = None,
         temporal_steps: int = 1,
+        temporal_fallback: bool = False,
         fuse: Literal["auto", "none"] | Sequence[Sequence[str]] = "auto",
         ranks: Transport | None = None,
         grid: Sequence[int] | None = None,
@@ -99,6 +103,7 @@ class TimeLoop(FieldAccess):
         options.setdefault("target", _target(self.device))
         self.ranks = Ranks.along(ranks or Alone(), self.system.ndim, grid)
         self.domain = self.ranks.domain(self.shape)
+        values = self.system.profile_values(profiles or {})
         setup = Setup(
             self.domain,
             dtype,
@@ -107,17 +112,17 @@ class TimeLoop(FieldAccess):
             Options(**options),
             {"*": schedule} if isinstance(schedule, Schedule) else dict(schedule or {}),
             {name: local_faces(rules, self.domain) for name, rules in self.boundaries.items()},
-            dict(profiles or {}),
+            values,
             self.ranks.exchange if self.ranks.axes else None,
         )
         module = self.system.module(dtype)
-        self.pipeline = self._passes(module, profiles or {}, fuse, setup.options)
+        self.pipeline = self._passes(module, values, fuse, setup.options)
         graphs = graphs and not self.ranks.axes
         self.composed: Stepper | None = None
-        if temporal_steps > 1:
-            wide = compose(module, temporal_steps, self.pipeline)
+        shared = None
+        if temporal_steps > 1 and (wide := self._wide(module, temporal_steps, temporal_fallback)):
             self.composed = Stepper(Program(wide, setup), graphs, temporal_steps)
-        shared = None if self.composed is None else self.composed.program.buffers
+            shared = self.composed.program.rotating
         self.program = Program(self.pipeline.run(module), setup, shared)
         self.stepper = Stepper(self.program, graphs)
         self._events: list[Event] = []
@@ -138,6 +143,16 @@ class TimeLoop(FieldAccess):
         passes += [BoundaryPass(entries), InsertFillsPass()]
         passes += [HaloExchangePass(self.ranks.axes)] if self.ranks.axes else []
         return PassManager(tuple(passes))
+
+    def _wide(self, module: ModuleOp, count: int, fallback: bool) -> ModuleOp | None:
+        """The program of several steps at once; None where single steps are all there is to it."""
+        try:
+            return compose(module, count, self.pipeline, self.shape)
+        except StencilError as error:
+            if fallback:
+                return None
+            text = f"temporal_steps={count}: {error}; temporal_fallback=True makes single steps instead"
+            raise StencilError(text) from error
 
     def ir(self) -> str:
         """The step program with its kernels, as text that parses back."""
@@ -231,7 +246,8 @@ class TimeLoop(FieldAccess):
     def _steps(self, count: int, values: Scalars, constant: bool) -> None:
         """Wide sweeps as far as they go, then single steps."""
         wide = self.composed
-        if wide is not None and count >= wide.size:
+        # Scalars, which boundaries may have, hold for all the steps of a wide sweep.
+        if wide is not None and count >= wide.size and (constant or not wide.program.scalars):
             wide.position = self.stepper.position
             wide.run(self.step, count // wide.size, values, constant)
             self.step += count // wide.size * wide.size

@@ -61,6 +61,12 @@ class Program:
         return self.storage.cycle
 
     @property
+    def rotating(self) -> list[PaddedArray]:
+        """Buffers that a state of one field goes through, the present one first."""
+        first = self.storage.moves.index(0)
+        return [self.buffers[n] for n in dict.fromkeys((0, first))]
+
+    @property
     def scalars(self) -> tuple[str, ...]:
         """Run-time scalars of kernels and boundaries."""
         used = [name for sweep in self._sweeps() for piece in sweep.pieces for name in texts(piece.scalars)]
@@ -99,7 +105,7 @@ class Program:
             for name in texts(sweep.gives):
                 boxes = [full.local(p.box) for p in sweep.pieces if name in texts(p.gives)]
                 found = [b for b in boxes if b is not None]
-                check_cover(name, found, shape, name not in texts(sweep.kept))
+                check_cover(name, found, shape, name not in texts(sweep.kept) and sweep.partial is None)
 
     def _check_lasting(self) -> None:
         """Profiles and kept ghost cells are for fields that no step changes: others move from buffer to buffer."""

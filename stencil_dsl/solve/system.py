@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from xdsl.dialects import stencil
 from xdsl.dialects.builtin import IntAttr, ModuleOp
@@ -128,6 +129,42 @@ class System:
         self.state = tuple(n for n in dict.fromkeys([*reads, *self.advance]) if n not in self.made)
         self._check()
 
+    @property
+    def profiles(self) -> dict[str, tuple[int, ...]]:
+        """Fields that are read with some indices only, everywhere with the same, with the axes of these."""
+        found: dict[str, set[tuple[int, ...]]] = {}
+        for part in self.parts:
+            for each, names in _read_as(part):
+                for f in each.fields:
+                    axes = each.profiles.get(f, tuple(range(self.ndim)))
+                    found.setdefault(names.get(f, f), set()).add(axes)
+        only = {name: next(iter(axes)) for name, axes in found.items() if len(axes) == 1}
+        return {name: axes for name, axes in only.items() if len(axes) < self.ndim}
+
+    def profile_values(self, given: Mapping[str, Any]) -> dict[str, tuple[tuple[int, ...], Any]]:
+        """Axes and values of every profile.
+
+        Args:
+            given: values, or (axes, values), by name; what the stencils read with some indices only must be among them.
+
+        Raises:
+            StencilError: for a profile without values, or axes that are unknown or other than those of the stencils.
+        """
+        known = self.profiles
+        if missing := [name for name in known if name not in given]:
+            raise StencilError(
+                f"{missing[0]!r} is read with some indices only: give profiles={{{missing[0]!r}: values}}"
+            )
+        found = {}
+        for name, value in given.items():
+            axes, values = value if isinstance(value, tuple) and len(value) == 2 else (known.get(name), value)
+            if axes is None:
+                raise StencilError(f"say along which axes {name!r} varies: profiles={{{name!r}: (axes, values)}}")
+            if name in known and tuple(axes) != known[name]:
+                raise StencilError(f"{name!r} is read along the axes {known[name]}, its values are along {tuple(axes)}")
+            found[name] = (tuple(axes), values)
+        return found
+
     def _default_advance(self) -> dict[str, str]:
         found: dict[str, str] = {}
         for p in self.parts:
@@ -187,6 +224,11 @@ def _part(part: Stencil | Piece | Part) -> Part:
 
 def _stencils(part: Part) -> list[Stencil]:
     return list(part.rates) if isinstance(part, Integrate) else [p.stencil for p in part.all()]
+
+
+def _read_as(part: Part) -> list[tuple[Stencil, Mapping[str, str]]]:
+    """Stencils with the names of the step for some of their parameters."""
+    return [(r, {}) for r in part.rates] if isinstance(part, Integrate) else [(p.stencil, p.names) for p in part.all()]
 
 
 def _rank(parts: Sequence[Part]) -> int:

@@ -69,6 +69,7 @@ class HaloExchangePass(ModulePass):
             sweep.detach_region(0),
             dict(zip([n.data for n in sweep.kept], sweep.onto, strict=True)),
             [s.token for s in starts],
+            partial=sweep.partial is not None,
         )
         new.properties["margin_lo"], new.properties["margin_hi"] = map(ints, margins)
         block = sweep.parent

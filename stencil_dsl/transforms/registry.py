@@ -24,6 +24,7 @@ PASSES: dict[str, str] = {
     "expand-integrator": "stencil_dsl.transforms.expand_integrator:ExpandIntegratorPass",
     "fuse-sweeps": "stencil_dsl.transforms.fuse_sweeps:FuseSweepsPass",
     "halo-exchange": "stencil_dsl.transforms.halo_exchange:HaloExchangePass",
+    "temporal-blocking": "stencil_dsl.transforms.temporal_blocking:TemporalBlockingPass",
     "insert-fills": "stencil_dsl.transforms.insert_fills:InsertFillsPass",
 }
 

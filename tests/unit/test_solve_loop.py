@@ -15,6 +15,7 @@ import pytest
 from stencil_dsl import StencilError, stencil
 from stencil_dsl.opt import OptMain
 from stencil_dsl.solve import (
+    Antisymmetric,
     Dirichlet,
     Integrate,
     Keep,
@@ -23,6 +24,7 @@ from stencil_dsl.solve import (
     Periodic,
     Piece,
     Sweep,
+    Symmetric,
     System,
     TimeLoop,
 )
@@ -221,6 +223,32 @@ def test_profiles_vary_along_one_axis() -> None:
     assert loop["pz"].stored.size < loop["u"].full.size == loop["px"].stored.size
     with pytest.raises(StencilError, match="'u' changes from step to step, so it cannot be a profile"):
         on_host(damp, (4, 6), profiles={"u": ([0], px)})
+
+
+def test_a_field_read_with_some_indices_varies_along_these_only() -> None:
+    """p[i] and q[j, k] in three dimensions, read at neighbours too, also where another stencil has other names."""
+
+    @stencil
+    def damp(u, p, q, i, j, k):
+        return u[i, j, k] * p[i + 1] + q[j, k - 1] * u[i, j - 1, k]
+
+    p, q = RNG.normal(size=4), RNG.normal(size=(3, 5))
+    what = System([Piece(damp, names={"p": "px"})], {"u": "damp"})
+    loop = on_host(what, (4, 3, 5), {"u": Periodic()}, profiles={"px": p[:4], "q": ([1, 2], q)})
+    u = RNG.normal(size=(4, 3, 5))
+    loop.set("u", u)
+    loop.run(2)
+    px, qs = np.append(p[1:], p[-1])[:, None, None], np.concatenate([q[:, :1], q[:, :-1]], 1)
+    for _ in range(2):
+        u = u * px + qs * np.roll(u, 1, 1)
+    assert np.allclose(loop.to_numpy("u"), u, atol=1e-14)
+    for wrong, message in (
+        ({"px": p}, "'q' is read with some indices only: give profiles="),
+        ({"px": ([1], p[:3]), "q": q}, r"'px' is read along the axes \(0,\), its values are along \(1,\)"),
+        ({"px": p, "q": q, "u": q}, "say along which axes 'u' varies"),
+    ):
+        with pytest.raises(StencilError, match=message):
+            on_host(what, (4, 3, 5), {"u": Periodic()}, profiles=wrong)
 
 
 def test_ghost_cells_that_never_change_are_filled_once() -> None:
@@ -537,14 +565,66 @@ def test_composed_steps(steps: int, shape: tuple[int, int]) -> None:
     )
 
 
+WALL = RNG.normal(size=16)
+
+
+@stencil
+def skew(u, i, j):
+    return 0.5 * u[i, j] + 0.25 * u[i - 2, j + 1] - 0.125 * u[i + 1, j] + 0.0625 * u[i - 1, j - 1] + 0.01
+
+
+@pytest.mark.parametrize("what", [star, skew])
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"x": Periodic(), "z-": Dirichlet(WALL), "z+": Neumann(0.5)},
+        {"x-": Antisymmetric(), "x+": Outflow(), "z": Periodic()},
+        {"x-": Dirichlet("edge", at="face"), "x+": Symmetric(), "z-": Neumann("slope"), "z+": Dirichlet(2.0)},
+    ],
+)
+@pytest.mark.parametrize("steps", [2, 3])
+def test_composed_steps_beside_strips_of_single_ones(what, rules, steps: int) -> None:
+    """Any faces: near them boundaries hold in every step; single steps are the model."""
+    single, wide = (on_host(what, (16, 17), {"u": rules}, temporal_steps=n, engine="reference") for n in (1, steps))
+    u = RNG.normal(size=(16, 17))
+    named = {name: 0.25 for name in single.program.scalars}
+    for loop in (single, wide):
+        loop.set("u", u)
+        for count in (steps, 2 * steps + 1, 5, steps):
+            loop.run(count, **named)
+    assert wide.composed is not None and "partial" in str(wide.composed.program.module)
+    assert np.allclose(wide.to_numpy("u"), single.to_numpy("u"), rtol=0, atol=1e-13)
+    if named:
+        varying = {name: lambda n: 0.1 * n for name in named}
+        for loop in (single, wide):
+            loop.run(3 * steps, **varying)
+        assert np.allclose(wide.to_numpy("u"), single.to_numpy("u"), rtol=0, atol=1e-13)
+
+
+def test_composed_steps_of_kernels_on_strips() -> None:
+    """The emitted kernels rather than their meaning."""
+    rules = {"u": {"x": Outflow(), "z": Dirichlet(1.0)}}
+    single, wide = (on_host(star, (13, 12), rules, temporal_steps=n) for n in (1, 3))
+    u = RNG.normal(size=(13, 12))
+    for loop in (single, wide):
+        loop.set("u", u)
+        loop.run(4)
+    assert np.allclose(wide.to_numpy("u"), single.to_numpy("u"), rtol=0, atol=1e-14)
+
+
+def test_where_slabs_meet_single_steps_are_made() -> None:
+    assert on_host(star, (6, 7), {"u": Dirichlet(0.0)}, temporal_steps=2).composed is None
+    assert on_host(star, (7, 7), {"u": Dirichlet(0.0)}, temporal_steps=2).composed is not None
+
+
 @pytest.mark.parametrize(
     ("what", "rules", "message"),
     [
-        (star, {"u": {"x": Periodic(), "z": Dirichlet(0.0)}}, "needs periodic faces: 'u' is dirichlet across z-"),
-        (heat, {"u": Periodic()}, "no run-time scalars"),
+        (heat, {"u": Periodic()}, "no run-time scalars.*temporal_fallback=True makes single steps"),
         (System([wave], {"u": "wave", "old": "u"}), {"u": Periodic()}, "one stencil that advances one field"),
     ],
 )
 def test_composed_steps_are_refused_where_they_are_not_legal(what, rules, message: str) -> None:
     with pytest.raises(StencilError, match=message):
         on_host(what, (6, 7), rules, temporal_steps=2)
+    assert on_host(what, (6, 7), rules, temporal_steps=2, temporal_fallback=True).composed is None

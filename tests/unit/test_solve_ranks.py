@@ -113,6 +113,21 @@ def test_in_place_updates_coefficients_and_face_arrays() -> None:
         same_on_all_ranks(int(np.prod(grid)), system, shape, rules, grid, values)
 
 
+def test_composed_steps_have_the_same_bits_on_ranks() -> None:
+    """Wide halos between ranks, and strips along outer faces that are cut."""
+    shape = (19, 20, 5)
+    values = {"u": RNG.normal(size=shape)}
+
+    @stencil
+    def one(u, i, j, k):
+        return 0.4 * u[i, j, k] + 0.1 * (u[i - 1, j, k] + u[i + 1, j, k] + u[i, j - 1, k + 1] + u[i, j + 1, k])
+
+    for rules in (Periodic(), {"x": Outflow(), "y": Dirichlet(0.5), "z": Periodic()}):
+        for grid in ((2,), (2, 2)):
+            more = {"temporal_steps": 2, "engine": "reference"}
+            same_on_all_ranks(int(np.prod(grid)), one, shape, {"u": rules}, grid, values, 5, **more)
+
+
 def test_constant_fields_are_exchanged_once() -> None:
     @stencil
     def spread(u, k, i, j):
