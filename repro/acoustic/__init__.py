@@ -1,0 +1,1 @@
+"""The acoustic wave of the Minimod proxy application: the compiler's kernels beside Triton and CUDA."""

@@ -1,0 +1,204 @@
+"""The step by the stencil compiler: an inner box and six slabs in one sweep, u and v changing places.
+
+The fields are a little longer along z than the cube, so that rows of the inner box start on a cache line. The
+damping is a sum of three profiles, each stored along its own axis; slabs along y and x leave out the profiles that
+are zero in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from repro.acoustic.model import DT, RADIUS, VELOCITY, Box, C, Cube, profile, slope, wavelet
+from stencil_dsl import stencil
+from stencil_dsl.frontend import Field
+from stencil_dsl.runtime.definition import Definition
+from stencil_dsl.runtime.specialize import Form
+from stencil_dsl.runtime.tuning_store import TuningStore
+from stencil_dsl.schedule.layout import LINE_BYTES, Layout
+from stencil_dsl.solve import Dirichlet, Piece, Sweep, System, TimeLoop
+
+STORE = Path(__file__).with_name("tuned.json")
+"""Schedules that won a race on a device (`python -m repro.acoustic tune`); without an entry the model chooses."""
+
+_LINE = LINE_BYTES // 4
+HALO = ((RADIUS, RADIUS),) * 3
+
+
+def ring(u, r, i, j, k):
+    return u[i - r, j, k] + u[i + r, j, k] + u[i, j - r, k] + u[i, j + r, k] + u[i, j, k - r] + u[i, j, k + r]
+
+
+def laplacian(u, i, j, k):
+    return 3.0 * C[0] * u[i, j, k] + sum(C[r] * ring(u, r, i, j, k) for r in range(1, RADIUS + 1))
+
+
+def damped(u, older, vp, phi, eta, change, i, j, k):
+    force = vp[i, j, k] * (laplacian(u, i, j, k) + phi[i, j, k])
+    new = ((2.0 - eta * eta + 2.0 * eta) * u[i, j, k] + force - older[i, j, k]) / (1.0 + 2.0 * eta)
+    return new, (phi[i, j, k] - change) / (1.0 + eta)
+
+
+@stencil
+def wave(u, older, vp, i, j, k):
+    return 2.0 * u[i, j, k] - older[i, j, k] + vp[i, j, k] * laplacian(u, i, j, k)
+
+
+@stencil
+def damped_x(u, older, vp, phi, ex: Field, sx: Field, i, j, k):
+    change = sx[i, j, k] * (u[i + 1, j, k] - u[i - 1, j, k])
+    return damped(u, older, vp, phi, ex[i, j, k], change, i, j, k)
+
+
+@stencil
+def damped_y(u, older, vp, phi, ex: Field, sx: Field, ey: Field, sy: Field, i, j, k):
+    change = sx[i, j, k] * (u[i + 1, j, k] - u[i - 1, j, k]) + sy[i, j, k] * (u[i, j + 1, k] - u[i, j - 1, k])
+    return damped(u, older, vp, phi, ex[i, j, k] + ey[i, j, k], change, i, j, k)
+
+
+@stencil
+def damped_z(u, older, vp, phi, ex: Field, sx: Field, ey: Field, sy: Field, ez: Field, sz: Field, i, j, k):
+    change = (
+        sx[i, j, k] * (u[i + 1, j, k] - u[i - 1, j, k])
+        + sy[i, j, k] * (u[i, j + 1, k] - u[i, j - 1, k])
+        + sz[i, j, k] * (u[i, j, k + 1] - u[i, j, k - 1])
+    )
+    return damped(u, older, vp, phi, ex[i, j, k] + ey[i, j, k] + ez[i, j, k], change, i, j, k)
+
+
+STENCILS = {"x": damped_x, "y": damped_y, "z": damped_z}
+AXES = {"ex": 0, "sx": 0, "ey": 1, "sy": 1, "ez": 2, "sz": 2}
+"""Profiles and the axis each of them varies along."""
+
+
+def shift(cube: Cube) -> int:
+    """Cells of the fields before the cube along z: with them rows of the inner box start on a cache line."""
+    return -cube.layer % _LINE
+
+
+def shape(cube: Cube) -> tuple[int, int, int]:
+    """Extents of the fields."""
+    return cube.n, cube.n, shift(cube) + cube.n
+
+
+def _moved(box: Box, by: int) -> Box:
+    return (*box[:2], (box[2][0] + by, box[2][1] + by))
+
+
+def pieces(cube: Cube) -> list[tuple[str, Any, Box]]:
+    """Name, stencil and box (in the fields' own cells) of each launch of a step."""
+    by = shift(cube)
+    found = [("inner", wave, _moved(cube.inner, by))]
+    return found + [(name, STENCILS[name[0]], _moved(box, by)) for name, box in cube.slabs.items()]
+
+
+def system(cube: Cube) -> System:
+    gives = {wave: ["u_new"]}
+    made = [Piece(f, box, gives.get(f, ["u_new", "phi_new"])) for _, f, box in pieces(cube)]
+    sweep = Sweep(made, onto={"u_new": "older", "phi_new": "phi"})
+    return System([sweep], advance={"u": "u_new", "older": "u", "phi": "phi_new"})
+
+
+def profiles(cube: Cube) -> dict[str, np.ndarray]:
+    """Values of every profile over the fields' cells and halo along its axis."""
+    found = {}
+    for name, axis in AXES.items():
+        values = profile(cube)[1:-1] if name[0] == "e" else slope(cube)
+        before = RADIUS + (shift(cube) if axis == 2 else 0)
+        found[name] = np.pad(values, (before, RADIUS))
+    return found
+
+
+def simulation(cube: Cube, device: str | None = None, vp: Any = None, **options: Any) -> TimeLoop:
+    """A loop at rest with the source in the middle.
+
+    Args:
+        vp: (velocity dt)^2, a number or an array over the cube; None for the constant velocity.
+        options: of `TimeLoop`.
+    """
+    options.setdefault("store", TuningStore(STORE))
+    loop = TimeLoop(
+        system(cube),
+        shape(cube),
+        {"u": Dirichlet(0.0)},
+        dtype="float32",
+        device=device,  # type: ignore[arg-type]
+        profiles={name: ([AXES[name]], values) for name, values in profiles(cube).items()},
+        **options,
+    )
+    cells(loop, cube, "vp")[...] = (VELOCITY * DT) ** 2 if vp is None else vp
+    centre = cube.centre
+    loop.source("u", (centre, centre, centre + shift(cube)), wavelet)
+    return loop
+
+
+def cells(loop: TimeLoop, cube: Cube, name: str) -> Any:
+    """The cube's part of a field, a view."""
+    return loop[name].interior[:, :, shift(cube) :]
+
+
+# -- the kernels by themselves, for compiling without the memory of a loop
+
+
+@dataclass(frozen=True)
+class Part:
+    """One kernel of the step: its launch's name, its stencil, and the form that the loop binds it in."""
+
+    name: str
+    definition: Definition
+    form: Form
+
+
+def parts(cube: Cube) -> Iterator[Part]:
+    """All kernels of a step, in its order."""
+    base = Layout.padded(shape(cube), HALO, "float32")
+    for name, f, box in pieces(cube):
+        definition = Definition.of(f, "float32")
+        fields = tuple(_profile_layout(cube, AXES[n]) if n in AXES else base for n in definition.fields)
+        inputs = tuple(_region(layout, box) for layout in fields)
+        yield Part(name, definition, Form(inputs[0].shape, inputs, (_region(base, box),) * len(definition.outputs), True))
+
+
+def _region(layout: Layout, box: Box) -> Layout:
+    return replace(
+        layout,
+        shape=tuple(hi - lo for lo, hi in box),
+        origin=tuple(o + lo for o, (lo, _) in zip(layout.origin, box, strict=True)),
+    )
+
+
+def _profile_layout(cube: Cube, axis: int) -> Layout:
+    """The layout of `stencil_dsl.solve.views.profile` along one axis."""
+    kept = {axis, 2}
+    stored = tuple(n if a in kept else 1 for a, n in enumerate(shape(cube)))
+    base = Layout.padded(stored, tuple(HALO[a] if a in kept else (0, 0) for a in range(3)), "float32")
+    width = {a: n + 2 * RADIUS for a, n in enumerate(shape(cube))}
+    return replace(
+        base,
+        shape=shape(cube),
+        origin=tuple(o if a in kept else RADIUS for a, o in enumerate(base.origin)),
+        extents=tuple(e if a in kept else width[a] for a, e in enumerate(base.extents)),
+        strides=tuple(s if a in kept else 0 for a, s in enumerate(base.strides)),
+    )
+
+
+def schedule_of(part: Part, arch: str) -> Any:
+    """What the loop takes for a kernel: the stored choice, else the model's."""
+    from stencil_dsl.runtime.select import choose
+
+    store = TuningStore(STORE)
+    return choose(part.definition, part.form, "fast", "model", arch, None, None, store)
+
+
+def entry_of(part: Part, arch: str, toolkit: str | None = None) -> Any:
+    """The kernel's cache entry, compiled where it is not there."""
+    from stencil_dsl.runtime.specialize import Specialization
+
+    return Specialization(part.definition, part.form, schedule_of(part, arch)).compile(arch, toolkit, None)
+
+
