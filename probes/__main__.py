@@ -46,6 +46,13 @@ def _parser() -> argparse.ArgumentParser:
     add.add_argument("--width", type=int, default=160, help="columns of two texts side by side")
     add.set_defaults(run=_show, text="sass")
 
+    add = commands.add_parser("warm", help="compile all probes, for a timed run on a machine without toolkits")
+    add.add_argument("--toolkit", action="append", help="may be given several times")
+    add.add_argument("--arch", default="sm_90")
+    add.add_argument("--jobs", type=int, default=2, help="processes (default 2)")
+    add.add_argument("--pack", type=Path, metavar="DIR", help="also copy these kernels, and no others, into a cache")
+    add.set_defaults(run=_warm)
+
     add = commands.add_parser("list", help="all variants")
     add.set_defaults(run=_list)
 
@@ -113,6 +120,12 @@ def side_by_side(left: tuple[str, str], right: tuple[str, str], width: int) -> l
             mark = " " if kind == "equal" else "<" if two is None else ">" if one is None else "|"
             lines.append(f"{one or '':<{half}.{half}} {mark} {two or '':.{half}}".rstrip())
     return lines
+
+
+def _warm(options: argparse.Namespace) -> int:
+    from probes.warm import warm
+
+    return warm(options.arch, options.toolkit or [None], options.jobs, options.pack)
 
 
 def _list(options: argparse.Namespace) -> int:

@@ -103,7 +103,7 @@ class KernelCache:
 
         A damaged entry is removed and counts as absent.
         """
-        folder = self._request_folder(request_key)
+        folder = self.request_folder(request_key)
         if isinstance(toolkit, Toolkit):
             return read_entry(folder / toolkit.key, request_key)
         entries = [e for f in _subfolders(folder) if (e := read_entry(f, request_key)) is not None]
@@ -113,11 +113,11 @@ class KernelCache:
     def refuse(self, request_key: str, toolkit: Toolkit, error: ToolchainError) -> None:
         """Keep that tools refused a request, for machines without them."""
         if refusals.is_refusal(error):
-            refusals.keep(self._request_folder(request_key), toolkit, error)
+            refusals.keep(self.request_folder(request_key), toolkit, error)
 
     def refusal(self, request_key: str, toolkit: str | None = None) -> ToolchainError | None:
         """The error with which tools of this name (None: the newest that were asked) refused a request, or None."""
-        found = [r for r in refusals.read(self._request_folder(request_key)) if _wanted(r, toolkit)]
+        found = [r for r in refusals.read(self.request_folder(request_key)) if _wanted(r, toolkit)]
         newest = max(found, key=_age_of_tools, default=None)
         return None if newest is None else newest.error()
 
@@ -146,7 +146,7 @@ class KernelCache:
             remarks=artifact.remarks,
             sass=sass,
         )
-        target = self._request_folder(request_key) / toolkit.key
+        target = self.request_folder(request_key) / toolkit.key
         refusals.forget(target.parent, toolkit.key)
         try:
             return self._publish(entry, target)
@@ -177,9 +177,9 @@ class KernelCache:
         copied = present = 0
         for request in self._requests():
             for refusal in refusals.read(request):
-                refusals.write(other._request_folder(request.name), refusal)
+                refusals.write(other.request_folder(request.name), refusal)
         for entry in self.entries():
-            target = other._request_folder(entry.request_key) / entry.toolset
+            target = other.request_folder(entry.request_key) / entry.toolset
             if read_entry(target, entry.request_key) is not None:
                 present += 1
             else:
@@ -193,7 +193,8 @@ class KernelCache:
         shutil.rmtree(self.entries_root, ignore_errors=True)
         return count
 
-    def _request_folder(self, request_key: str) -> Path:
+    def request_folder(self, request_key: str) -> Path:
+        """Where the entries and refusals of a request lie."""
         return self.entries_root / request_key[:2] / request_key
 
     def _publish(self, entry: Entry, target: Path) -> Entry:
