@@ -11,7 +11,7 @@ import hashlib
 import importlib.util
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -107,19 +107,22 @@ def compile_for(baseline: Baseline, arch: str) -> Compiled:
     Args:
         arch: "sm_90" and the like.
     """
+    launch = baseline.launches[0]
+    return compile_text(baseline.source, launch.kernel, launch.args, "fp64", int(baseline.config["w"]), arch)
+
+
+def compile_text(text: str, kernel: str, args: Sequence[str], element: str, warps: int, arch: str) -> Compiled:
+    """One kernel of a Python text, all of whose arguments are pointers to elements ("fp64", "fp32")."""
     import triton
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
-    launch = baseline.launches[0]
-    function = getattr(_module(baseline.source), launch.kernel)
     source = ASTSource(
-        fn=function,
-        signature=dict.fromkeys(launch.args, "*fp64"),
-        attrs={(k,): [["tt.divisibility", 16]] for k in range(len(launch.args))},
+        fn=getattr(_module(text), kernel),
+        signature=dict.fromkeys(args, f"*{element}"),
+        attrs={(k,): [["tt.divisibility", 16]] for k in range(len(args))},
     )
     number = int("".join(c for c in arch.removeprefix("sm_") if c.isdigit()))
-    warps = int(baseline.config["w"])
     done = triton.compile(source, target=GPUTarget("cuda", number, 32), options={"num_warps": warps})
     threads = 32 * int(getattr(done.metadata, "num_warps", warps))
     return Compiled(done.asm["cubin"], done.metadata.name, threads, int(done.metadata.shared))
