@@ -19,17 +19,18 @@ from stencil_dsl.errors import (
 if TYPE_CHECKING:
     from stencil_dsl.frontend.stencil import Stencil, stencil
     from stencil_dsl.runtime.arrays import PaddedArray, asarray, empty, zeros
-    from stencil_dsl.runtime.compile import compile, compile_fused
+    from stencil_dsl.runtime.compile import compile_fused
     from stencil_dsl.runtime.kernel import Kernel
     from stencil_dsl.runtime.tuning_store import TuningStore
     from stencil_dsl.schedule.schedule import Schedule
+    from stencil_dsl.solve.compile import compile
 
 __version__ = "0.1.0"
 
 _LAZY = {
     "stencil": "stencil_dsl.frontend.stencil",
     "Stencil": "stencil_dsl.frontend.stencil",
-    "compile": "stencil_dsl.runtime.compile",
+    "compile": "stencil_dsl.solve.compile",
     "compile_fused": "stencil_dsl.runtime.compile",
     "TuningStore": "stencil_dsl.runtime.tuning_store",
     "Kernel": "stencil_dsl.runtime.kernel",

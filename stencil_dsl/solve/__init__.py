@@ -19,8 +19,9 @@ if TYPE_CHECKING:
         Symmetric,
     )
     from stencil_dsl.solve.loop import TimeLoop
+    from stencil_dsl.solve.parts import Integrate, Piece, Sweep
     from stencil_dsl.solve.spread import spread
-    from stencil_dsl.solve.system import Integrate, Piece, Sweep, System
+    from stencil_dsl.solve.system import System
     from stencil_dsl.solve.transports.in_process import run_ranks
     from stencil_dsl.solve.transports.mpi import world
 
@@ -29,7 +30,8 @@ _LAZY = {
     "spread": "stencil_dsl.solve.spread",
     "run_ranks": "stencil_dsl.solve.transports.in_process",
     "world": "stencil_dsl.solve.transports.mpi",
-    **dict.fromkeys(("Integrate", "Piece", "Sweep", "System"), "stencil_dsl.solve.system"),
+    **dict.fromkeys(("Integrate", "Piece", "Sweep"), "stencil_dsl.solve.parts"),
+    "System": "stencil_dsl.solve.system",
     **dict.fromkeys(
         ("Antisymmetric", "Dirichlet", "Keep", "Neumann", "Outflow", "Periodic", "Symmetric"),
         "stencil_dsl.solve.boundaries",

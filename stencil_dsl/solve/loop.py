@@ -25,10 +25,11 @@ from stencil_dsl.solve.events import Event, Progress, check_finite
 from stencil_dsl.solve.fields import FieldAccess
 from stencil_dsl.solve.fusion import Fusion
 from stencil_dsl.solve.launches import Engine
+from stencil_dsl.solve.parts import Integrate, Part, Piece
 from stencil_dsl.solve.program import Program
 from stencil_dsl.solve.ranks import Ranks
 from stencil_dsl.solve.stepper import Scalars, Stepper
-from stencil_dsl.solve.system import Integrate, Part, Piece, System
+from stencil_dsl.solve.system import System
 from stencil_dsl.solve.transports.base import Alone, Transport
 from stencil_dsl.transforms.boundary import BoundaryPass
 from stencil_dsl.transforms.expand_integrator import ExpandIntegratorPass

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import stencil_dsl
 from stencil_dsl import StencilError, stencil
 from stencil_dsl.solve import (
     Antisymmetric,
@@ -272,10 +273,50 @@ def test_the_guard_stops_all_ranks() -> None:
     assert first == second and "cell (5, 0, 0)" in first
 
 
+@pytest.mark.parametrize("grid", [None, (2, 2), (1, 3), (5,)])
+def test_a_kernel_on_several_devices_has_the_bits_of_one(grid: tuple[int, ...] | None) -> None:
+    """One line changes; arrays of any kind, corners across cuts, several fields, boxes that stay where they are."""
+
+    @stencil
+    def mix(u, c, dt, i, j, k):
+        return u[i, j, k] + dt * c[i + 1, j, k] * (u[i - 1, j + 1, k] - u[i + 2, j - 1, k + 1])
+
+    many = 3 if grid is None else int(np.prod(grid))
+    one = stencil_dsl.compile(mix, order="source")
+    spread = stencil_dsl.compile(mix, order="source", num_gpus=many, grid=grid)
+    shape, halo = (11, 7, 5), one.halo
+    full = tuple(n + lo + hi for n, (lo, hi) in zip(shape, halo, strict=True))
+    u, c = RNG.normal(size=(2, *full))
+    want = stencil_dsl.zeros(shape, halo, device="cpu")
+    again = stencil_dsl.asarray(u, halo, device="cpu", includes_halo=True)
+    one(u, c, want, dt=0.5)
+    for got in (np.zeros(shape), stencil_dsl.zeros(shape, halo, device="cpu")):
+        spread(u, c, got, dt=0.5)
+        assert np.array_equal(getattr(got, "interior", got), want.interior)
+    assert spread.halo == one.halo and spread.name == "mix"
+    now, coefficient, new = spread.scatter(again), spread.scatter(c), spread.zeros(shape, "cpu")
+    spread(now, coefficient, new, dt=0.5)
+    spread(new, coefficient, now, dt=0.25)
+    one(want, c, again, dt=0.25)
+    assert np.array_equal(now.to_numpy(), again.interior)
+    with pytest.raises(StencilError, match="takes arrays of one kind"):
+        spread(u, coefficient, new, dt=0.5)
+    with pytest.raises(StencilError, match=r"takes 3 arrays and the scalars \['dt'\], got 3 and none"):
+        spread(now, coefficient, new)
+    spread(now, coefficient, new, dt=0.5)  # an error leaves it usable
+
+
+def test_impossible_numbers_of_devices_are_refused() -> None:
+    with pytest.raises(StencilError, match="num_gpus is at least 1, got 0"):
+        stencil_dsl.compile(star, num_gpus=0)
+    with pytest.raises(StencilError, match=r"a grid of \(3,\) has 3 places for 2 ranks"):
+        stencil_dsl.compile(star, num_gpus=2, grid=(3,)).zeros((9, 9, 9), "cpu")
+
+
 PROGRAM = """
 import sys
 import numpy as np
-from stencil_dsl import stencil
+from stencil_dsl import asarray, compile, stencil, zeros
 from stencil_dsl.solve import Periodic, Dirichlet, TimeLoop, world
 
 @stencil
@@ -290,8 +331,11 @@ try:
     loop.run(1 if silent else 4)
     if not silent:
         u, total = loop.to_numpy("u"), loop.total("u")
+        kernel = compile(heat, num_gpus=2, order="source")
+        swept = zeros((9, 6), kernel.halo, device="cpu")
+        kernel(asarray(u, kernel.halo, device="cpu"), swept)
         if ranks.rank == 0:
-            np.savez(sys.argv[1], u=u, total=total, size=ranks.size)
+            np.savez(sys.argv[1], u=u, total=total, size=ranks.size, swept=swept.interior)
     else:
         import time
         time.sleep(1000)
@@ -324,7 +368,8 @@ def test_the_same_program_under_mpi(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
     one, three = (np.load(path) for path in outputs)
     assert (int(one["size"]), int(three["size"])) == (1, 3)
-    assert np.array_equal(one["u"], three["u"]) and one["total"] == three["total"]
+    assert all(np.array_equal(one[name], three[name]) for name in ("u", "total", "swept"))
+    assert one["swept"].any()
 
 
 @needs_mpi

@@ -19,13 +19,19 @@ POLL_SECONDS = 0.02
 
 
 class Mailroom:
-    """What the ranks of one process share."""
+    """What the ranks of one process share.
+
+    Attributes:
+        failed: the first rank that failed, and with what.
+        round: how many values each rank has gathered.
+    """
 
     def __init__(self, size: int, timeout: float = TIMEOUT_SECONDS) -> None:
         if size < 1:
             raise StencilError(f"there is at least one rank, got {size}")
         self.size, self.timeout = size, timeout
         self.failed: tuple[int, BaseException] | None = None
+        self.round: dict[int, int] = defaultdict(int)
         self._boxes: dict[Any, queue.SimpleQueue[Any]] = defaultdict(queue.SimpleQueue)
         self._lock = threading.Lock()
 
@@ -37,6 +43,12 @@ class Mailroom:
         """Let the others know, so that they do not wait in vain."""
         with self._lock:
             self.failed = self.failed or (rank, error)
+
+    def restart(self) -> None:
+        """Forget a failure and what was on its way then; no rank may be waiting."""
+        with self._lock:
+            self.failed, self.round = None, defaultdict(int)
+            self._boxes.clear()
 
     def get(self, key: Any, what: str, rank: int, peer: int) -> Any:
         """The next item of a box.
@@ -65,7 +77,6 @@ class InProcess(Transport):
 
     def __init__(self, room: Mailroom, rank: int) -> None:
         self.room, self.rank, self.size, self.timeout = room, rank, room.size, room.timeout
-        self._round = 0
 
     def post(self, sends: Sequence[Message], receives: Sequence[Message]) -> Pending:
         for m in sends:
@@ -73,12 +84,12 @@ class InProcess(Transport):
         return _Arrivals(self, receives)
 
     def allgather(self, value: Any) -> list[Any]:
-        self._round += 1
+        self.room.round[self.rank] += 1
+        now = self.room.round[self.rank]
         for peer in range(self.size):
-            self.room.box(("gather", self._round, self.rank, peer)).put(value)
+            self.room.box(("gather", now, self.rank, peer)).put(value)
         return [
-            self.room.get(("gather", self._round, peer, self.rank), "a value", self.rank, peer)
-            for peer in range(self.size)
+            self.room.get(("gather", now, peer, self.rank), "a value", self.rank, peer) for peer in range(self.size)
         ]
 
 
