@@ -131,6 +131,8 @@ def _ratio_to_arr(table: Table, axes: Any) -> None:
 def _variants(table: Table, axes: Any) -> None:
     """The best of each kind at the larger size, over a copy of the same bytes."""
     looks = {"dsl": "o", "stream": "s", "arr": "^", "trans": "D", "triton": "v", "cupy": "P", "jax": "X"}
+    if any(row["variant"] == "published" and row.get("samples") for row in table.rows):
+        looks["published"] = "*"
     order = list(ROWS)
     axes.axhline(1, color=_GREY, lw=0.8)
     for n, (kind, marker) in enumerate(looks.items()):

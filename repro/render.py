@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from repro import more_tables
+from repro import external, machine_code, more_tables, traffic
 from repro.controls import verdicts
 from repro.page import page
 from repro.report import markdown
@@ -50,6 +50,13 @@ def _tables(table: Table) -> dict[str, str]:
         found["baselines.csv"] = csv_text(table, table.every)
     if table.more.get(CEILINGS) and table.rows:
         found["floors.csv"] = floors_text(table)
+    records = machine_code.of(table)
+    if machine_code.lines(records):
+        found["sass.csv"] = machine_code.csv_text(records)
+    if traffic.lines(records):
+        found["traffic.csv"] = traffic.csv_text(records)
+    if external.lines(table):
+        found["external.csv"] = external.csv_text(table)
     for spec in more_tables.SPECS:
         if more_tables.lines(spec, table):
             found[f"{spec.stem}.csv"] = more_tables.csv_text(spec, table)

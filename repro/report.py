@@ -9,7 +9,9 @@ from typing import Any
 from repro import more_tables
 from repro.controls import verdicts
 from repro.floors import floor, rates
+from repro.opponents import absent
 from repro.rows import ROWS
+from repro.sections import grid, sections
 from repro.tables import CEILINGS, Table, cells, paper_figures, problems
 
 
@@ -24,6 +26,7 @@ def markdown(table: Table, plots: Sequence[Path], folder: Path) -> str:
         parts += [_rows(table), _reading(table)]
         parts += [_picture(name, pictures) for name in _CAPTIONS if name in pictures]
     parts += [part for part in (_floors(table), _controls(table), _configurations(table)) if part]
+    parts += sections(table)
     for spec in more_tables.SPECS:
         part = _more(spec, table)
         if part:
@@ -163,7 +166,7 @@ def _compiled(row: Mapping[str, Any], table: Table) -> list[str]:
 
 def _error(row: Mapping[str, Any], c: Mapping[str, str]) -> str:
     if row.get("failure"):
-        return "failed"
+        return "" if absent(row) else "failed"
     return c["max_rel_err"] if not row.get("values") or row["values"]["ok"] else f"WRONG {c['max_rel_err']}"
 
 
@@ -184,11 +187,6 @@ def _reading(table: Table) -> str:
             f"throughout. L2 before a launch: {', '.join(flushed)}."
         )
     return text
-
-
-def _grid(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    rows = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    return "\n".join(rows + ["| " + " | ".join(cell.replace("|", "/") for cell in line) + " |" for line in lines])
 
 
 def _floors(table: Table) -> str:
@@ -213,7 +211,7 @@ def _floors(table: Table) -> str:
             times = [f"{t:.4f}" for t in (f.hbm, f.l2, f.fp64, f.ms)]
             lines.append([ROWS[of["stencil"]].label, str(of["size"]), *times, f.bound, f"{f.l1:.4f}"])
     head = ("row", "N", "device memory, ms", "L2, ms", "fp64, ms", "floor, ms", "bound", "L1 with one load an access")
-    parts.append(_grid(head, lines))
+    parts.append(grid(head, lines))
     parts.append(
         "The floor is the largest of compulsory bytes over the fastest copy, the same bytes over L2, and operations "
         "(equal partial sums formed once) over the multiply-add rate. One load an access is no bound for kernels that "
@@ -235,7 +233,7 @@ def _controls(table: Table) -> str:
     lines = [[c.question, f"{c.ratio.median:.4f}", f"{c.ratio.lo:.4f} .. {c.ratio.hi:.4f}", c.verdict] for c in found]
     head = ("question", "again / first", "interval", "verdict")
     text = f"The DSL's kernel timed twice in the same rounds: {ties} of {len(found)} pairs are ties."
-    return f"## A/A control\n\n{text}\n\n{_grid(head, lines)}"
+    return f"## A/A control\n\n{text}\n\n{grid(head, lines)}"
 
 
 def _configurations(table: Table) -> str:
@@ -258,7 +256,7 @@ def _more(spec: more_tables.Spec, table: Table) -> str:
     left_out = {"arch", "dtype", "ms_lo", "ms_hi", "branches"} if spec.stem not in ("stacks", "pairings") else set()
     left_out |= {"copy_ms", "stencil"}
     columns = [c for c in lines[0] if c not in left_out and any(line[c] for line in lines)]
-    return _grid([c.replace("_", " ") for c in columns], [[line[c] for c in columns] for line in lines])
+    return grid([c.replace("_", " ") for c in columns], [[line[c] for c in columns] for line in lines])
 
 
 DIFFERENCES = """## What differs from the published study, and why

@@ -11,7 +11,7 @@ from typing import Any
 
 from repro.controls import AGAIN
 from repro.floors import floor
-from repro.opponents import kind_of
+from repro.opponents import absent, kind_of
 from repro.rows import ROWS, SIZES
 from stencil_dsl.testing import stats
 from stencil_dsl.testing.records import read
@@ -161,7 +161,7 @@ def paper_figures(stencil: str, variant: str) -> tuple[float, float] | None:
 
     The published copy moves 16 bytes a point; for rows that move more it is scaled by their compulsory bytes.
     """
-    column = f"{kind_of(variant)}_ms"
+    column = f"{'dsl' if kind_of(variant) == 'published' else kind_of(variant)}_ms"
     for row in paper("bricklib"):
         if row["stencil"] == stencil and row.get(column):
             ms = float(row[column])
@@ -194,7 +194,7 @@ def cells(row: Mapping[str, Any], table: Table) -> dict[str, str]:
         "dtype": row["dtype"],
         "variant": row["variant"],
     }
-    out["schedule"] = facts.get("schedule") or row.get("config", "")
+    out["schedule"] = "not installed" if absent(row) else facts.get("schedule") or row.get("config", "")
     out["regs"], out["spill_bytes"] = _text(facts.get("registers")), _text(facts.get("spill_bytes"))
     if values:
         out["max_rel_err"] = f"{values['max_rel_err']:.2e}"
@@ -263,6 +263,8 @@ def problems(table: Table) -> list[str]:
     others = [row for module, rows in table.more.items() if module != "repro/test_tools.py" for row in rows]
     for row in [*table.every, *others]:
         values = row.get("values")
+        if absent(row):
+            continue
         if row.get("failure"):
             found.append(f"{row['question']}, {row['variant']}, {row['arch']}: {row['failure'].splitlines()[0]}")
         elif values and not values["ok"]:

@@ -47,4 +47,6 @@ def contestants() -> list[object]:
 @pytest.mark.parametrize(("stencil", "size", "variant"), contestants())
 @asks(sweep)
 def test_row(stencil, size, variant, result):
+    if opponents.absent(result.record()):
+        pytest.skip(result.failure)
     result.check()

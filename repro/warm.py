@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -10,6 +11,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from repro.baselines.published import VARIABLE, NotInstalled, folder
 from repro.rows import ROWS, SIZES
 
 #: Module, function and arguments of a question.
@@ -30,12 +32,15 @@ def questions() -> Iterator[Ask]:
     yield ("test_tools", "folds", ())
 
 
-def warm(arch: str, jobs: int, pack: Path | None = None) -> int:
+def warm(arch: str, jobs: int, pack: Path | None = None, published: str | None = None) -> int:
     """Fills the kernel cache; returns 1 where something does not compile.
 
     Args:
         pack: a folder that gets a copy of the kernels, to carry to a machine that only runs them.
+        published: interpreter of an environment that has the published compiler.
     """
+    if published is not None:
+        os.environ[VARIABLE] = published  # for the processes that compile
     if pack is not None:
         from stencil_dsl.toolchain.paths import cache_root
 
@@ -47,6 +52,8 @@ def warm(arch: str, jobs: int, pack: Path | None = None) -> int:
             for line in lines:
                 failed += line.startswith("failed")
                 print(line, flush=True)
+    if pack is not None and folder().is_dir():
+        shutil.copytree(folder(), pack / "published", dirs_exist_ok=True)
     return 1 if failed else 0
 
 
@@ -64,6 +71,9 @@ def _compile(ask: tuple[str, str, tuple[object, ...], str, Path | None]) -> list
         started = time.monotonic()
         try:
             facts = variant.compile_facts(Target(arch))
+        except NotInstalled as error:
+            lines.append(f"left out: {question.id}, {variant.id}: {error}")
+            continue
         except Exception as error:  # noqa: BLE001 - one kernel that does not compile must not cost the others
             lines.append(f"failed: {question.id}, {variant.id}: {str(error).splitlines()[0][:200]}")
             continue

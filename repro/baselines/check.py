@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from repro.baselines import emulate
 from repro.baselines.base import Baseline, Shape, generator
-from repro.baselines.model import Offset
+from repro.baselines.model import Model, Offset
 from stencil_dsl.testing.sources import RandomField
 
 #: What outputs hold before a run.
@@ -47,20 +48,27 @@ def max_error(baseline: Baseline) -> float:
 
 def fields(baseline: Baseline) -> dict[str, np.ndarray]:
     """Random inputs, halo included."""
-    lo = tuple(-low for low, _ in baseline.halo)
-    whole = tuple(n + low + high for n, (low, high) in zip(baseline.shape, baseline.halo, strict=True))
-    return {f: RandomField(seed)(lo, whole, np) for seed, f in enumerate(baseline.model.fields)}
+    return random_fields(baseline.model, baseline.shape, baseline.model.radius)
 
 
 def expected(baseline: Baseline) -> list[np.ndarray]:
     """Every output by NumPy."""
-    values = fields(baseline)
+    return evaluated(baseline.model, fields(baseline), baseline.shape, baseline.model.radius)
+
+
+def random_fields(m: Model, shape: Shape, halo: Shape) -> dict[str, np.ndarray]:
+    """Random inputs of a row, with a halo of the same width at both ends of an axis."""
+    whole = tuple(n + 2 * h for n, h in zip(shape, halo, strict=True))
+    return {f: RandomField(seed)(tuple(-h for h in halo), whole, np) for seed, f in enumerate(m.fields)}
+
+
+def evaluated(m: Model, values: Mapping[str, np.ndarray], shape: Shape, halo: Shape) -> list[np.ndarray]:
+    """Every output of a row on the interior, by NumPy."""
 
     def read(field: str, offset: Offset) -> np.ndarray:
-        box = zip(baseline.halo, offset, baseline.shape, strict=True)
-        return values[field][tuple(slice(low + d, low + d + n) for (low, _), d, n in box)]
+        return values[field][tuple(slice(h + d, h + d + n) for h, d, n in zip(halo, offset, shape, strict=True))]
 
-    return baseline.model.evaluate(read, np)
+    return m.evaluate(read, np)
 
 
 def _compare(baseline: Baseline, got: Any) -> float:

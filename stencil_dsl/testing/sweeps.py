@@ -53,7 +53,7 @@ def sweep_question(
     """
     from stencil_dsl.transforms.analysis import roofline
 
-    definition = _definition(stencil, dtype, steps)
+    definition = _definition(stencil, dtype)
     points = 1
     for extent in shape:
         points *= extent
@@ -72,7 +72,7 @@ def sweep_question(
         shape=tuple(shape),
         variants=tuple(variants),
         inputs=inputs,
-        reference=reference(definition, inputs, values),
+        reference=reference(definition, inputs, values, steps),
         tolerance=TOLERANCE[dtype],
         dtype=dtype,
         bytes=nbytes,
@@ -81,11 +81,15 @@ def sweep_question(
 
 
 @cache
-def _definition(stencil: Stencil, dtype: str, steps: int) -> Definition:
-    """The same for all extents: composing steps and counting what sums share take seconds for wide stencils."""
+def _definition(stencil: Stencil, dtype: str) -> Definition:
+    """One application, the same for all extents: it takes seconds for wide stencils.
+
+    Several steps in one sweep read and write the same fields; composing them, which takes longer still, is left to
+    whoever compiles the sweep.
+    """
     from stencil_dsl.runtime.definition import Definition
 
-    return Definition.of(stencil, dtype, steps=steps)
+    return Definition.of(stencil, dtype)
 
 
 def maker(
@@ -118,10 +122,15 @@ def maker(
     return make
 
 
-def reference(definition: Definition, inputs: Mapping[str, Source], scalars: Mapping[str, float]) -> Reference:
+def reference(
+    definition: Definition, inputs: Mapping[str, Source], scalars: Mapping[str, float], steps: int = 1
+) -> Reference:
     """The NumPy meaning of the stencil on any box of the interior; of several steps, one application after the other.
 
     A box is computed once, however many variants are compared with it.
+
+    Args:
+        definition: of one application.
     """
 
     @cache
@@ -130,19 +139,15 @@ def reference(definition: Definition, inputs: Mapping[str, Source], scalars: Map
 
         from stencil_dsl.reference.numpy_eval import evaluate
 
-        before = tuple(width for width, _ in definition.halo)
+        once = definition.halo
+        before = tuple(steps * width for width, _ in once)
         start = tuple(at - width for at, width in zip(lo, before, strict=True))
-        full = tuple(n + a + b for n, (a, b) in zip(shape, definition.halo, strict=True))
+        full = tuple(n + steps * (a + b) for n, (a, b) in zip(shape, once, strict=True))
         fields: list[Any] = [inputs[field](start, full, numpy) for field in definition.fields]
         values = [scalars[s] for s in definition.scalars]
-        if definition.single is None:
-            return evaluate(definition.stencil, fields, [before] * len(fields), shape, values)
-        from stencil_dsl.transforms.analysis import halo
-
-        once = halo(definition.single)
-        for _ in range(definition.steps):
+        for _ in range(steps):
             left = tuple(n - a - b for n, (a, b) in zip(fields[0].shape, once, strict=True))
-            fields = evaluate(definition.single, fields, [tuple(a for a, _ in once)], left, values)
+            fields = evaluate(definition.stencil, fields, [tuple(a for a, _ in once)] * len(fields), left, values)
         return fields
 
     return expected

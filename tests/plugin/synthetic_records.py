@@ -40,6 +40,7 @@ FACTORS = {
     "arr": 1.6,
     "stream": 1.1,
     "trans": 1.9,
+    "published": 2.0,
     "triton": 2.2,
     "cupy": 2.6,
     "jax": 3.4,
