@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import pytest
+
 collect_ignore_glob = ["build/*", "dist/*", ".venv/*"]
 # Installed, the plugin is found by its entry point; from a plain checkout it is loaded here, under the same name.
 pytest_plugins = ["pytester", "stencil_dsl.testing.plugin"]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    marker = "compiled_only" if config.getoption("gpu") else "timed_only"
+    left_out = [item for item in items if item.get_closest_marker(marker)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker(marker)]
 
 
 def pytest_configure(config):

@@ -115,10 +115,15 @@ def gain(found: Results, better: str, worse: str, claimed: float) -> Finding | N
     if ratio is None:
         return None
     words = f"{worse} / {better} {ratio.median:.2f} ({ratio.lo:.2f}..{ratio.hi:.2f}), claimed {claimed:g}"
+    words += _checks(found[worse], found[better])
     if ratio.hi < 1 - TIE_BAND:
         return Finding("reversed", words, "time")
     enough = max(1 + TIE_BAND, 1 + (claimed - 1) / 2)
     return Finding("holds" if ratio.lo >= enough else "weaker", words, "time")
+
+
+def _checks(*results: Result) -> str:
+    return " (with bounds checks)" if any(r.facts.get("older") for r in results) else ""
 
 
 def tie(found: Results, one: str, other: str, band: float = 2 * TIE_BAND) -> Finding | None:
@@ -130,6 +135,7 @@ def tie(found: Results, one: str, other: str, band: float = 2 * TIE_BAND) -> Fin
     if ratio is None:
         return None
     words = f"{other} / {one} {ratio.median:.3f} ({ratio.lo:.3f}..{ratio.hi:.3f}), claimed equal"
+    words += _checks(found[one], found[other])
     off = max(abs(ratio.lo - 1), abs(ratio.hi - 1))
     verdict = "holds" if off <= band else "weaker" if abs(ratio.median - 1) <= 3 * band else "reversed"
     return Finding(verdict, words, "time")

@@ -64,6 +64,7 @@ def test_step(case, variant, result):
     result.check()
 
 
+@pytest.mark.compiled_only
 @pytest.mark.parametrize("case", [*KERNELS])
 def test_a_step_launches_what_is_measured(case, arch, toolkit):
     """The step itself, watched: its kernels are those of the question."""

@@ -66,7 +66,7 @@ def sums(lo, shape):
 
 def layouts() -> Question:
     """Sums of rows of 128, from tiles in four layouts."""
-    of = Problem((1 << 18,), {"u": U, "ut": transposed}, sums, (256,), 1e-5, "float32", bytes=4 * 129 << 18)
+    of = Problem((1 << 20,), {"u": U, "ut": transposed}, sums, (256,), 1e-5, "float32", bytes=4 * 129 << 20)
 
     def call(name: str):
         def launch(shape):

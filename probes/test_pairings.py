@@ -62,6 +62,7 @@ def pairings(which: str) -> Question:
     return kernel.problem.ask(f"box-27-pairings-{which}", made)
 
 
+@pytest.mark.compiled_only
 @pytest.mark.parametrize("toolkit", [None], ids=["own-tools"])
 @pytest.mark.parametrize("arch", ["sm_120"])
 @pytest.mark.parametrize("variant", [name_of(s) for s in PUBLISHED])
@@ -77,6 +78,7 @@ def test_newer(variant, result):
     recorded(result)
 
 
+@pytest.mark.compiled_only
 @pytest.mark.parametrize("toolkit", [None], ids=["own-tools"])
 @pytest.mark.parametrize("arch", ["sm_120"])
 def test_claim_published(answers, claim, arch):

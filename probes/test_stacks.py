@@ -37,6 +37,7 @@ def stacks(stencil: str) -> Question:
     return kernel.problem.ask(f"{stencil}-stacks", made, f"stack-{RELEASES[-1]}")
 
 
+@pytest.mark.compiled_only
 @pytest.mark.parametrize("toolkit", [None], ids=["own-tools"])
 @pytest.mark.parametrize("arch", ["sm_120"])
 @pytest.mark.parametrize("variant", [f"stack-{release}" for release in RELEASES])
@@ -54,6 +55,7 @@ def test_stack_here(stencil, variant, result):
     recorded(result)  # 13.2 refuses sm_90
 
 
+@pytest.mark.compiled_only
 @pytest.mark.parametrize("toolkit", [None], ids=["own-tools"])
 @pytest.mark.parametrize("arch", ["sm_120"])
 def test_claim(answers, claim, arch):

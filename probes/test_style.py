@@ -43,7 +43,7 @@ def bent(lo, shape):
 
 def styles() -> Question:
     """One elementwise function in four styles."""
-    of = Problem((1 << 22,), INPUTS, bent, (1024,), 1e-6, "float32", bytes=12 << 22)
+    of = Problem((1 << 25,), INPUTS, bent, (1024,), 1e-6, "float32", bytes=12 << 25)
 
     def call(shape):
         return Call((shape[0] // 128,), (In("u"), In("v"), Out()))

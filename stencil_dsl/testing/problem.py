@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -91,7 +92,7 @@ class Problem:
             shape=self.shape,
             variants=tuple(variants),
             inputs=self.inputs,
-            reference=self.reference,
+            reference=cache(self.reference),  # a box is computed once, however many variants are compared with it
             tolerance=self.tolerance,
             dtype=self.dtype,
             bytes=self.bytes,
