@@ -67,16 +67,17 @@ OUTPUTS = (rho, mx, my, mz, ene)
 
 
 @cache
-def kernel(outputs: tuple[int, ...], arch: str, toolkit: str | None):
+def kernel(outputs: tuple[int, ...], arch: str, toolkit: str | None = None):
     """The fused kernel of some outputs, with the schedule that the seed's table names."""
     import stencil_dsl
 
+    if toolkit is not None:
+        return kernel(outputs, arch).with_toolkit(toolkit)
     return stencil_dsl.compile_fused(
         [OUTPUTS[k] for k in outputs],
         arch,
         shape=SHAPE,
         schedule=stencil_dsl.Schedule(tile=(1, 2, 64), occupancy=4),
-        toolkit=toolkit,
         name="cns_" + "".join(map(str, outputs)),
     )
 

@@ -81,11 +81,13 @@ class Stepped:
 
 
 @cache
-def kernel(schedule: str, steps: int, arch: str, toolkit: str | None):
+def kernel(schedule: str, steps: int, arch: str, toolkit: str | None = None):
     import stencil_dsl
 
+    if toolkit is not None:
+        return kernel(schedule, steps, arch).with_toolkit(toolkit)
     how = stencil_dsl.Schedule(**SCHEDULES[schedule])
-    return stencil_dsl.compile(star_7, arch, shape=SHAPE, schedule=how, toolkit=toolkit, temporal_steps=steps)
+    return stencil_dsl.compile(star_7, arch, shape=SHAPE, schedule=how, temporal_steps=steps)
 
 
 def steps() -> Question:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from stencil_dsl.errors import StencilError
@@ -201,6 +202,15 @@ class Kernel:
     def for_shape(self, shape: Sequence[int] | None) -> Kernel:
         """The same stencil, target and schedule for another interior."""
         return Kernel(self.definition, shape, self.schedule, self.options)
+
+    def with_toolkit(self, toolkit: Toolkit | str | None) -> Kernel:
+        """The same kernel by another toolkit. Schedules that were chosen stay, and nothing is lowered again."""
+        other = copy(self)
+        other.options = replace(self.options, toolkit=toolkit)
+        other.toolkit = toolkit
+        other._chosen = dict(self._chosen)
+        other._forms = {key: (spec, []) for key, (spec, _) in self._forms.items()}
+        return other
 
     # -- calling
 

@@ -104,6 +104,9 @@ def maker(
     kernels: dict[Target, Kernel] = {}
 
     def make(target: Target) -> Kernel:
+        made = next((k for t, k in kernels.items() if t.arch == target.arch), None)
+        if target not in kernels and made is not None and schedule is not None:
+            kernels[target] = made.with_toolkit(target.toolkit)
         if target not in kernels:
             import stencil_dsl
 

@@ -11,7 +11,7 @@ import pytest
 
 from probes import catalogue, census, comparing, judging, ledger_page
 from probes.__main__ import main, side_by_side
-from stencil_dsl.testing import Claim, Target, ledger
+from stencil_dsl.testing import Claim, Finding, Target, ledger
 from stencil_dsl.testing.reference import refer
 from stencil_dsl.testing.session import Result
 
@@ -179,3 +179,17 @@ def test_half_of_a_claimed_gain_holds(slow, claimed, verdict):
     assert judging.tie(found, "better", "worse").verdict == (
         "holds" if slow == 1.0 else "weaker" if slow == 0.9 else "reversed"
     )
+
+
+def test_findings_say_where_kernels_for_older_toolkits_stood_in():
+    def result(**found) -> Result:
+        return Result(SimpleNamespace(id="q"), "v", Target("sm_90"), "g", found)
+
+    old, new = result(facts={"older": "13.4 is needed"}), result(facts={"registers": 8})
+
+    def same(found):
+        return Finding("holds", "equal")
+
+    assert judging.judged(same, {"a": {"b": [new]}}).why == "equal"
+    assert judging.judged(same, {"a": {"b": [new, old]}}).why == "equal; with bounds checks, because 13.4 is needed"
+    assert judging.judged(judging.fact, result(failure="x"), "registers").why == "v: failed: x"

@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
-from stencil_dsl.testing import Call, FunctionVariant, In, Out, Problem, RandomField, Scalar, Target, kernel_text
+from stencil_dsl import toolchain
+from stencil_dsl.errors import ToolchainError
+from stencil_dsl.testing import (
+    Call,
+    FunctionVariant,
+    In,
+    KernelVariant,
+    Out,
+    Problem,
+    RandomField,
+    Scalar,
+    Target,
+    kernel_text,
+)
 from stencil_dsl.testing.kernel_source import cut
+from stencil_dsl.testing.older import lacking
 from stencil_dsl.testing.tile_kernels import flatten
+from stencil_dsl.toolchain import Resources
 
 FILE = """import os
 
@@ -106,3 +124,54 @@ def test_arguments_of_a_cubin():
     assert [int(n) if np.ndim(n) == 0 else "array" for n in flatten([array[:, ::2], Scalar(7)])] == [
         "array", 4, 3, 6, 2, 7,
     ]  # fmt: skip
+
+
+WHY = "'check_bounds=False' requires tileiras 13.4 or later"
+TOO_NEW = f"the frontend refused it\n  output:\n    {WHY}. Current version is 13.3."
+
+
+def built(text: str, *_, **__):
+    """An entry of the kernel cache, or a refusal."""
+    if "check_bounds=False" in text:
+        raise ToolchainError(TOO_NEW)
+    return SimpleNamespace(source=text, resources=Resources("f", 32, 0, 0, 128, text), tool_versions={}, meta={})
+
+
+def test_an_older_toolkit_gets_another_text(monkeypatch):
+    monkeypatch.setattr(toolchain, "build", built)
+    checked, wrong = (variant(f"ct.load(u, (i,), (64,)) * {n}").source for n in (2, 3))
+    newer = variant("ct.load(u, (i,), (64,), check_bounds=False) * 2", older=checked)
+    target = Target("sm_90", "13.3")
+    facts = newer.compile_facts(target)
+    assert (facts["text_hash"], facts["older"]) == (checked, WHY)
+    assert newer.validate(target)["ok"] and not replace(newer, older=wrong).validate(target)["ok"]
+    assert "older" not in replace(newer, source=checked).compile_facts(target)
+    with pytest.raises(ToolchainError, match="requires tileiras 13.4"):
+        replace(newer, older=None).compile_facts(target)
+
+
+def test_an_older_toolkit_gets_another_kernel():
+    class Made(SimpleNamespace):
+        @property
+        def entry(self):
+            return built(self.text)
+
+    newer, checked = Made(text="check_bounds=False", schedule="unchecked"), Made(text="", schedule="checked")
+    variant = KernelVariant("v", lambda target: newer, ("u",), older=lambda target: checked)
+    facts = variant.compile_facts(Target("sm_90", "13.3"))
+    assert (facts["schedule"], facts["older"]) == ("checked", WHY)
+    with pytest.raises(ToolchainError, match="requires tileiras 13.4"):
+        replace(variant, older=None).compile_facts(Target("sm_90", "13.3"))
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (TOO_NEW, WHY),
+        ("tile libraries need tileiras 13.5 or newer, toolkit 13.4 has 13.4.92; install it with: pip",
+         "tile libraries need tileiras 13.5 or newer, toolkit 13.4 has 13.4.92"),
+        ("tileiras failed with return code 5", None),
+    ],
+)  # fmt: skip
+def test_what_too_old_a_toolkit_says(words, line):
+    assert lacking(words) == line

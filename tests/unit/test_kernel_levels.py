@@ -42,3 +42,11 @@ def test_numbered_names_parse_back(schedule) -> None:
 )
 def test_hints_end_in_no_number(name, hint) -> None:
     assert SSAValue.extract_valid_name(hint_of(name)) == hint
+
+
+def test_another_toolkit_lowers_nothing_again():
+    kernel = stencil_dsl.compile(stress, shape=(64, 256))
+    other = kernel.with_toolkit("13.4")
+    assert (kernel.toolkit, other.toolkit, other.options.toolkit) == (None, "13.4", "13.4")
+    assert other.schedule == kernel.schedule and other.lowered is kernel.lowered
+    assert other.for_shape((8, 128)).toolkit == "13.4"
