@@ -7,7 +7,7 @@ are zero in them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,13 +20,16 @@ from stencil_dsl.frontend import Field
 from stencil_dsl.runtime.definition import Definition
 from stencil_dsl.runtime.specialize import Form
 from stencil_dsl.runtime.tuning_store import TuningStore
-from stencil_dsl.schedule.layout import LINE_BYTES, Layout
+from stencil_dsl.schedule.layout import LINE_BYTES, Layout, round_up
+from stencil_dsl.schedule.schedule import Schedule
 from stencil_dsl.solve import Dirichlet, Piece, Sweep, System, TimeLoop
 
 STORE = Path(__file__).with_name("tuned.json")
 """Schedules that won a race on a device (`python -m repro.acoustic tune`); without an entry the model chooses."""
 
 _LINE = LINE_BYTES // 4
+_VECTOR = 4
+"""Elements that a thread loads at once."""
 HALO = ((RADIUS, RADIUS),) * 3
 
 
@@ -51,24 +54,24 @@ def wave(u, older, vp, i, j, k):
 
 @stencil
 def damped_x(u, older, vp, phi, ex: Field, sx: Field, i, j, k):
-    change = sx[i, j, k] * (u[i + 1, j, k] - u[i - 1, j, k])
-    return damped(u, older, vp, phi, ex[i, j, k], change, i, j, k)
+    change = sx[i] * (u[i + 1, j, k] - u[i - 1, j, k])
+    return damped(u, older, vp, phi, ex[i], change, i, j, k)
 
 
 @stencil
 def damped_y(u, older, vp, phi, ex: Field, sx: Field, ey: Field, sy: Field, i, j, k):
-    change = sx[i, j, k] * (u[i + 1, j, k] - u[i - 1, j, k]) + sy[i, j, k] * (u[i, j + 1, k] - u[i, j - 1, k])
-    return damped(u, older, vp, phi, ex[i, j, k] + ey[i, j, k], change, i, j, k)
+    change = sx[i] * (u[i + 1, j, k] - u[i - 1, j, k]) + sy[j] * (u[i, j + 1, k] - u[i, j - 1, k])
+    return damped(u, older, vp, phi, ex[i] + ey[j], change, i, j, k)
 
 
 @stencil
 def damped_z(u, older, vp, phi, ex: Field, sx: Field, ey: Field, sy: Field, ez: Field, sz: Field, i, j, k):
     change = (
-        sx[i, j, k] * (u[i + 1, j, k] - u[i - 1, j, k])
-        + sy[i, j, k] * (u[i, j + 1, k] - u[i, j - 1, k])
-        + sz[i, j, k] * (u[i, j, k + 1] - u[i, j, k - 1])
+        sx[i] * (u[i + 1, j, k] - u[i - 1, j, k])
+        + sy[j] * (u[i, j + 1, k] - u[i, j - 1, k])
+        + sz[k] * (u[i, j, k + 1] - u[i, j, k - 1])
     )
-    return damped(u, older, vp, phi, ex[i, j, k] + ey[i, j, k] + ez[i, j, k], change, i, j, k)
+    return damped(u, older, vp, phi, ex[i] + ey[j] + ez[k], change, i, j, k)
 
 
 STENCILS = {"x": damped_x, "y": damped_y, "z": damped_z}
@@ -83,18 +86,24 @@ def shift(cube: Cube) -> int:
 
 def shape(cube: Cube) -> tuple[int, int, int]:
     """Extents of the fields."""
-    return cube.n, cube.n, shift(cube) + cube.n
-
-
-def _moved(box: Box, by: int) -> Box:
-    return (*box[:2], (box[2][0] + by, box[2][1] + by))
+    return cube.n, cube.n, round_up(shift(cube) + cube.n, _VECTOR)
 
 
 def pieces(cube: Cube) -> list[tuple[str, Any, Box]]:
-    """Name, stencil and box (in the fields' own cells) of each launch of a step."""
-    by = shift(cube)
-    found = [("inner", wave, _moved(cube.inner, by))]
-    return found + [(name, STENCILS[name[0]], _moved(box, by)) for name, box in cube.slabs.items()]
+    """Name, stencil and box (in the fields' own cells) of each launch of a step.
+
+    Along z the boxes are those of `Cube`, widened to whole vectors: where the damping and its slope are zero, the
+    damped equation is the plain one, and around the cube, where the velocity is zero too, it leaves zeros.
+    """
+    by, n = shift(cube), cube.n
+    high = (by + n - cube.layer) // _VECTOR * _VECTOR
+    along_z = {"z_low": (0, by + cube.layer), "z_high": (high, shape(cube)[2])}
+    boxes = {"inner": cube.inner, **cube.slabs}
+    found = []
+    for name, box in boxes.items():
+        f = wave if name == "inner" else STENCILS[name[0]]
+        found.append((name, f, (*box[:2], along_z.get(name, (by + cube.layer, high)))))
+    return found
 
 
 def system(cube: Cube) -> System:
@@ -109,8 +118,8 @@ def profiles(cube: Cube) -> dict[str, np.ndarray]:
     found = {}
     for name, axis in AXES.items():
         values = profile(cube)[1:-1] if name[0] == "e" else slope(cube)
-        before = RADIUS + (shift(cube) if axis == 2 else 0)
-        found[name] = np.pad(values, (before, RADIUS))
+        before = shift(cube) if axis == 2 else 0
+        found[name] = np.pad(values, (RADIUS + before, RADIUS + shape(cube)[axis] - cube.n - before))
     return found
 
 
@@ -119,16 +128,16 @@ def simulation(cube: Cube, device: str | None = None, vp: Any = None, **options:
 
     Args:
         vp: (velocity dt)^2, a number or an array over the cube; None for the constant velocity.
-        options: of `TimeLoop`.
+        options: of `TimeLoop`; by default schedules are those of `schedules` for the target.
     """
-    options.setdefault("store", TuningStore(STORE))
+    options.setdefault("schedule", schedules(cube, options.get("target", "sm_90")))
     loop = TimeLoop(
         system(cube),
         shape(cube),
         {"u": Dirichlet(0.0)},
         dtype="float32",
         device=device,  # type: ignore[arg-type]
-        profiles={name: ([AXES[name]], values) for name, values in profiles(cube).items()},
+        profiles=profiles(cube),
         **options,
     )
     cells(loop, cube, "vp")[...] = (VELOCITY * DT) ** 2 if vp is None else vp
@@ -139,7 +148,7 @@ def simulation(cube: Cube, device: str | None = None, vp: Any = None, **options:
 
 def cells(loop: TimeLoop, cube: Cube, name: str) -> Any:
     """The cube's part of a field, a view."""
-    return loop[name].interior[:, :, shift(cube) :]
+    return loop[name].interior[:, :, shift(cube) : shift(cube) + cube.n]
 
 
 # -- the kernels by themselves, for compiling without the memory of a loop
@@ -161,7 +170,9 @@ def parts(cube: Cube) -> Iterator[Part]:
         definition = Definition.of(f, "float32")
         fields = tuple(_profile_layout(cube, AXES[n]) if n in AXES else base for n in definition.fields)
         inputs = tuple(_region(layout, box) for layout in fields)
-        yield Part(name, definition, Form(inputs[0].shape, inputs, (_region(base, box),) * len(definition.outputs), True))
+        yield Part(
+            name, definition, Form(inputs[0].shape, inputs, (_region(base, box),) * len(definition.outputs), True)
+        )
 
 
 def _region(layout: Layout, box: Box) -> Layout:
@@ -187,18 +198,34 @@ def _profile_layout(cube: Cube, axis: int) -> Layout:
     )
 
 
-def schedule_of(part: Part, arch: str) -> Any:
-    """What the loop takes for a kernel: the stored choice, else the model's."""
+Z_SLABS = Schedule("streaming", tile=(1, 16, 8), pair=_VECTOR, chunk=64, occupancy=4, order="fast")
+"""Of slabs that are 32 cells thin along z: the model's candidates have wider tiles."""
+
+
+def schedules(cube: Cube, arch: str) -> dict[str, Schedule]:
+    """Kernel name to its schedule: what won a race where one was stored, else `Z_SLABS` or the model's choice."""
     from stencil_dsl.runtime.select import choose
 
-    store = TuningStore(STORE)
-    return choose(part.definition, part.form, "fast", "model", arch, None, None, store)
+    store, found = TuningStore(STORE), {}
+    for part in parts(cube):
+        d = part.definition
+        if d.name in found:
+            continue
+        chosen = choose(d, part.form, "fast", "model", arch, None, None, store)
+        stored = any(Schedule.from_json(e["schedule"]) == chosen for e in store.entries.values())
+        found[d.name] = Z_SLABS if part.name[0] == "z" and not stored else chosen
+    return found
 
 
-def entry_of(part: Part, arch: str, toolkit: str | None = None) -> Any:
-    """The kernel's cache entry, compiled where it is not there."""
+def entries(cube: Cube, arch: str, toolkit: str | None = None, wanted: Collection[str] | None = None) -> dict[str, Any]:
+    """Launch name (of those wanted) to cache entry, compiled where it is not there."""
     from stencil_dsl.runtime.specialize import Specialization
 
-    return Specialization(part.definition, part.form, schedule_of(part, arch)).compile(arch, toolkit, None)
-
-
+    chosen = schedules(cube, arch)
+    found = {}
+    for part in parts(cube):
+        if wanted is not None and part.name not in wanted:
+            continue
+        spec = Specialization(part.definition, part.form, chosen[part.definition.name])
+        found[part.name] = spec.compile(arch, toolkit, None)
+    return found

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from repro.acoustic.cuda import SOURCE
+from repro.acoustic import cuda
 from repro.acoustic.grid import SERIES, Program, host_fields
 from repro.acoustic.model import wavelet
 from repro.acoustic.triton_text import HEADER
@@ -25,21 +25,23 @@ class HostRun:
         RuntimeError: for CUDA text without a C++ compiler.
     """
 
-    def __init__(self, program: Program, source: str, fields: Mapping[str, Any]) -> None:
+    def __init__(self, program: Program, fields: Mapping[str, Any]) -> None:
         grid = program.grid
         given = {name: np.asarray(fields.get(name, 0.0)) for name in ("u", "older", "phi", "vp")}
         self.program = program
         self.arrays: dict[str, Any] = host_fields(grid, given)
         self.arrays["series"] = np.array([wavelet(step) for step in range(SERIES)], "float32")
         self.arrays["clock"] = np.zeros(1, "int64")
-        kernels = [SOURCE.kernel] + ([] if program.variant == "triton" else [k.kernel for k in program.launches])
-        self._cuda = emulate.Library(source, kernels)
-        self._triton = _functions(program.source) if program.variant == "triton" else {}
+        triton = program.variant == "triton"
+        text = cuda.generate("plain", grid.cube) if triton else program
+        kernels = [cuda.SOURCE.kernel] + ([] if triton else [k.kernel for k in program.launches])
+        self._cuda = emulate.Library(text.source, kernels)
+        self._triton = _functions(program.source) if triton else {}
 
     def step(self) -> None:
         """One step; u and older change places."""
         roles = self.arrays | {"v": self.arrays["older"]}
-        for launch in (*self.program.launches, SOURCE):
+        for launch in (*self.program.launches, cuda.SOURCE):
             arguments = [roles[name] for name in launch.args]
             if launch.kernel in self._triton:
                 _run(self._triton[launch.kernel], launch.grid, arguments)
