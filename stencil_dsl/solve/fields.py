@@ -42,6 +42,7 @@ class FieldAccess:
 
     def __getitem__(self, name: str) -> PaddedArray:
         """The array that holds this rank's part of a field now; after further steps it may hold another field."""
+        self.ranks.transport.settle()
         return self.program.array(name, self.stepper.position)
 
     def set(self, name: str, data: Any, includes_halo: bool = False) -> None:

@@ -67,7 +67,8 @@ class TimeLoop(FieldAccess):
             ranks make the same calls. With order="source" results have the bits of one rank.
         grid: ranks along x, or along x and y; None cuts along x.
         engine: "kernel" runs the compiled kernels (on the host in the interpreter), "reference" their NumPy meaning.
-        graphs: capture whole cycles of steps as CUDA graphs where scalars are constant.
+        graphs: capture whole cycles of steps as CUDA graphs where scalars are constant; those of all GPUs of a process
+            in one graph.
         options: of `stencil_dsl.compile`: target, toolkit, cache, order, tune, store.
 
     Raises:
@@ -118,14 +119,14 @@ class TimeLoop(FieldAccess):
         )
         module = self.system.module(dtype)
         self.pipeline = self._passes(module, values, fuse, setup.options)
-        graphs = graphs and not self.ranks.axes
+        end = self.ranks.transport
         self.composed: Stepper | None = None
         shared = None
         if temporal_steps > 1 and (wide := self._wide(module, temporal_steps, temporal_fallback)):
-            self.composed = Stepper(Program(wide, setup), graphs, temporal_steps)
+            self.composed = Stepper(Program(wide, setup), end, graphs, temporal_steps)
             shared = self.composed.program.rotating
         self.program = Program(self.pipeline.run(module), setup, shared)
-        self.stepper = Stepper(self.program, graphs)
+        self.stepper = Stepper(self.program, end, graphs)
         self._events: list[Event] = []
         self.snapshots: list[tuple[int, dict[str, np.ndarray]]] = []
 

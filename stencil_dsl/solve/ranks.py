@@ -16,6 +16,7 @@ from stencil_dsl.runtime.arrays import PaddedArray
 from stencil_dsl.runtime.devices import require_cupy
 from stencil_dsl.solve.boxes import Box, Domain
 from stencil_dsl.solve.ghosts import GhostFill, Widths
+from stencil_dsl.solve.streams import mark
 from stencil_dsl.solve.transports.base import Message, Pending, Transport
 
 
@@ -169,7 +170,7 @@ class Lane:
     def behind(self) -> AbstractContextManager[Any]:
         """Work that comes after what the current stream has been given."""
         if self.stream is not None:
-            self.stream.wait_event(require_cupy().cuda.get_current_stream().record())
+            self.stream.wait_event(mark())
         return self.again()
 
     def again(self) -> AbstractContextManager[Any]:
@@ -179,7 +180,7 @@ class Lane:
     def join(self) -> None:
         """Let the current stream wait for the lane."""
         if self.stream is not None:
-            require_cupy().cuda.get_current_stream().wait_event(self.stream.record())
+            require_cupy().cuda.get_current_stream().wait_event(mark(self.stream))
 
 
 class _AxisTraffic:

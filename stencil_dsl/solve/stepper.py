@@ -6,8 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from stencil_dsl.runtime.devices import require_cupy
+from stencil_dsl.solve.graphs import capturer
 from stencil_dsl.solve.points import BLOCK_STEPS
 from stencil_dsl.solve.program import Program
+from stencil_dsl.solve.streams import mark
+from stencil_dsl.solve.transports.base import Transport
 
 Scalars = Callable[[int], Mapping[str, float]]
 """Values of the run-time scalars in a step, by the step's number."""
@@ -19,15 +22,19 @@ GRAPH_STEPS = 16
 class Stepper:
     """Steps of a program from any place of its cycle on.
 
+    Args:
+        transport: this rank's end.
+        graphs: capture whole cycles in CUDA graphs, where fields are on a GPU and the transport allows it.
+
     Attributes:
         position: the place in the cycle.
         size: time steps that the program makes at once.
     """
 
-    def __init__(self, program: Program, graphs: bool = True, size: int = 1) -> None:
-        self.program, self.size = program, size
-        self.device = next((b.buffer.device.id for b in program.buffers if b.device == "gpu"), None)
-        self.graphs = graphs and self.device is not None
+    def __init__(self, program: Program, transport: Transport, graphs: bool = True, size: int = 1) -> None:
+        self.program, self.size, self.transport = program, size, transport
+        on_gpu = any(b.device == "gpu" for b in program.buffers)
+        self.capturer = capturer(transport) if graphs and on_gpu else None
         self.position = 0
         self._warm: set[int] = set()
         self._captured: dict[tuple[Any, ...], Any] = {}
@@ -51,6 +58,7 @@ class Stepper:
                 each.prepare(first, block)
             self.program.clock.reset()
             self._run(first, block, scalars, constant)
+            self.transport.settle()
             for each in points:
                 each.collect(first, block)
             first, count = first + block, count - block
@@ -63,7 +71,7 @@ class Stepper:
         self._warm.clear()
 
     def _run(self, first: int, count: int, scalars: Scalars, constant: bool) -> None:
-        if not self.graphs:
+        if self.capturer is None:
             self._prepare(scalars(first))
             for n in range(count):
                 self._one(scalars(first + n * self.size))
@@ -72,19 +80,19 @@ class Stepper:
         caller = cupy.cuda.get_current_stream()
         if self._stream is None:
             self._stream = cupy.cuda.Stream(non_blocking=True)
-        self._stream.wait_event(caller.record())
+        self._stream.wait_event(mark(caller))
         with self._stream:
             self._prepare(scalars(first))
             done = 0
             while done < count:
                 size = self.graph_steps
                 if constant and count - done >= size and len(self._warm) == self.program.cycle:
-                    self._graph(scalars(first), size).launch(self._stream)
+                    self.capturer.launch(self._graph(scalars(first), size), self._stream)
                     done += size
                 else:
                     self._one(scalars(first + done * self.size))
                     done += 1
-        caller.wait_event(self._stream.record())
+        caller.wait_event(mark(self._stream))
 
     def _prepare(self, values: Mapping[str, float]) -> None:
         self.program.values.set(values)
@@ -108,11 +116,12 @@ class Stepper:
             phases = [self.program.phase(self.position + n) for n in range(self.program.cycle)]
             for phase in phases:
                 phase.set(values)
-            self._stream.begin_capture()
-            try:
+
+            def enqueue() -> None:
                 for n in range(size):
                     phases[n % len(phases)].run()
-            finally:
-                self._captured[key] = self._stream.end_capture()
+
+            assert self.capturer is not None
+            self._captured[key] = self.capturer.capture(self._stream, enqueue)
         self.program.values.set(values)
         return self._captured[key]

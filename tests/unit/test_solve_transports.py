@@ -12,6 +12,7 @@ from stencil_dsl import StencilError, stencil
 from stencil_dsl.solve import Periodic, TimeLoop, run_ranks, spread
 from stencil_dsl.solve.transports.base import Message, Transport
 from stencil_dsl.solve.transports.in_process import InProcess, Mailroom
+from stencil_dsl.solve.transports.mpi import Mpi
 from stencil_dsl.solve.transports.nccl import Nccl
 from stencil_dsl.solve.transports.peer import Peer
 
@@ -137,6 +138,9 @@ class FakeNccl:
 class HostNccl(Nccl):
     """Host arrays in place of device pointers."""
 
+    def _mark(self):
+        return SimpleNamespace(done=True)
+
     def _arguments(self, m: Message):
         size = self.library.NCCL_FLOAT64 if m.array.dtype == "float64" else self.library.NCCL_FLOAT32
         return m.array, m.array.size, size, m.peer, 0
@@ -159,6 +163,63 @@ def test_exchange_over_nccl_needs_no_tags(size: int) -> None:
     alone = run(None)
     for each in run_ranks(size, run, timeout=20, transport=over_nccl):
         assert np.array_equal(each, alone)
+
+
+def test_an_nccl_peer_that_is_silent_is_an_error_in_time() -> None:
+    """The host is not kept waiting by a device that waits: neither at the end nor when its queue runs full."""
+    aborted: list[bool] = []
+
+    class Silent(HostNccl):
+        def _mark(self):
+            return SimpleNamespace(done=False)
+
+    def ends(room: Mailroom, rank: int) -> Nccl:
+        made = Silent(InProcess(room, rank), FakeNccl(room))
+        made.communicator.abort = lambda: aborted.append(True)
+        made.communicator.check_async_error = lambda: None
+        return made
+
+    def program(end: Nccl) -> None:
+        for patient in (True, False):
+            with pytest.raises(StencilError, match=f"rank {end.rank} waited 0.1 s for an exchange over NCCL"):
+                for _ in range(3 if patient else 1000):
+                    end.post([], [])
+                end.settle()
+                pytest.fail("nobody noticed")
+
+    run_ranks(2, program, timeout=0.1, transport=ends)
+    assert len(aborted) == 4
+
+
+def test_device_arrays_travel_through_host_memory_under_mpi() -> None:
+    """With a stand-in for MPI that refuses anything else than NumPy arrays."""
+    sent: dict = {}
+
+    class Request:
+        Test = staticmethod(lambda: True)
+
+    class Communicator:
+        def Isend(self, array, peer, tag):  # noqa: N802
+            assert type(array) is np.ndarray
+            sent[tag] = array
+            return Request
+
+        def Irecv(self, array, peer, tag):  # noqa: N802
+            assert type(array) is np.ndarray
+            array[...] = sent[tag]
+            return Request
+
+    class OnDevice(np.ndarray):
+        __cuda_array_interface__ = {}  # noqa: RUF012
+        get = lambda self: np.array(self)  # noqa: E731
+        set = lambda self, host: np.copyto(self, host)  # noqa: E731
+
+    end = Mpi.__new__(Mpi)
+    end.communicator, end.rank, end.timeout, end.device_buffers = Communicator(), 0, 1.0, False
+    source, target = np.arange(3.0).view(OnDevice), np.zeros(3).view(OnDevice)
+    end.post([Message(1, 5, source, "a face")], []).wait()
+    end.post([], [Message(1, 5, target, "a face")]).wait()
+    assert np.array_equal(target, source)
 
 
 def test_a_loop_spread_over_ranks_is_used_like_one(tmp_path) -> None:

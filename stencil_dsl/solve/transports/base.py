@@ -5,10 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 TIMEOUT_SECONDS = 60.0
 """How long a rank waits for another before it gives up."""
+
+
+Capture = Literal["none", "own", "joint"]
+"""Whether steps that exchange can be captured in CUDA graphs: not, each rank's in one of its own, or all in one."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,7 @@ class Transport(ABC):
     rank: int
     size: int
     timeout: float = TIMEOUT_SECONDS
+    capture: Capture = "none"
 
     @abstractmethod
     def post(self, sends: Sequence[Message], receives: Sequence[Message]) -> Pending:
@@ -57,6 +62,16 @@ class Transport(ABC):
     @abstractmethod
     def allgather(self, value: Any) -> list[Any]:
         """The values of all ranks, by rank, on every rank; values are Python objects or host arrays."""
+
+    def launched(self) -> None:  # noqa: B027 (most have nothing to do)
+        """Called behind the launch of a graph that holds exchanges."""
+
+    def settle(self) -> None:  # noqa: B027
+        """Return when everything that was posted has arrived, where the host would otherwise wait without a limit.
+
+        Raises:
+            StencilError: where a peer is silent for too long.
+        """
 
     def barrier(self) -> None:
         """Return when every rank has come here."""
@@ -67,6 +82,7 @@ class Alone(Transport):
     """The only rank."""
 
     rank, size = 0, 1
+    capture: Capture = "own"
 
     def post(self, sends: Sequence[Message], receives: Sequence[Message]) -> Pending:
         raise AssertionError("a single rank has nobody to talk to")

@@ -6,7 +6,8 @@ import queue
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -18,12 +19,40 @@ POLL_SECONDS = 0.02
 """How often a waiting rank looks whether another one has failed."""
 
 
+class Turn:
+    """A lock that a rank holds except while it waits for others, so that one at a time does something."""
+
+    def __init__(self) -> None:
+        self._lock, self._mine = threading.Lock(), threading.local()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        self._mine.held = True
+
+    def __exit__(self, *error: Any) -> None:
+        self._mine.held = False
+        self._lock.release()
+
+    @contextmanager
+    def given_up(self) -> Iterator[None]:
+        """Let others have the turn, if this thread has it."""
+        if not getattr(self._mine, "held", False):
+            yield
+            return
+        self.__exit__()
+        try:
+            yield
+        finally:
+            self.__enter__()
+
+
 class Mailroom:
     """What the ranks of one process share.
 
     Attributes:
         failed: the first rank that failed, and with what.
         round: how many values each rank has gathered.
+        turn: held by the rank that captures its part of a CUDA graph; a graph must not be changed by two at a time.
     """
 
     def __init__(self, size: int, timeout: float = TIMEOUT_SECONDS) -> None:
@@ -32,6 +61,7 @@ class Mailroom:
         self.size, self.timeout = size, timeout
         self.failed: tuple[int, BaseException] | None = None
         self.round: dict[int, int] = defaultdict(int)
+        self.turn = Turn()
         self._boxes: dict[Any, queue.SimpleQueue[Any]] = defaultdict(queue.SimpleQueue)
         self._lock = threading.Lock()
 
@@ -57,6 +87,14 @@ class Mailroom:
             StencilError: where it does not come in time, or some rank has failed.
         """
         box, end = self.box(key), time.monotonic() + self.timeout
+        try:
+            return box.get_nowait()
+        except queue.Empty:
+            pass
+        with self.turn.given_up():
+            return self._wait(box, end, what, rank, peer)
+
+    def _wait(self, box: queue.SimpleQueue[Any], end: float, what: str, rank: int, peer: int) -> Any:
         while True:
             try:
                 return box.get(timeout=POLL_SECONDS)

@@ -1,4 +1,4 @@
-"""Ranks that are MPI processes, on host arrays (or device arrays, where the MPI library takes them)."""
+"""Ranks that are MPI processes. What is on a GPU goes through host memory, unless the MPI library takes it there."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import os
 import time
 from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from stencil_dsl.errors import StencilError
 from stencil_dsl.runtime.devices import require_cupy
@@ -20,11 +22,16 @@ POLL_SECONDS = 2e-5
 class Mpi(Transport):
     """A rank of an mpi4py communicator (default: the world).
 
+    Args:
+        device_buffers: the MPI library takes addresses of device memory; one that does not would crash.
+
     Raises:
         StencilError: where mpi4py is missing.
     """
 
-    def __init__(self, communicator: Any = None, timeout: float = TIMEOUT_SECONDS) -> None:
+    def __init__(
+        self, communicator: Any = None, timeout: float = TIMEOUT_SECONDS, device_buffers: bool = False
+    ) -> None:
         try:
             from mpi4py import MPI
         except ImportError as error:
@@ -33,15 +40,23 @@ class Mpi(Transport):
         # A communicator of our own, so that tags cannot meet those of the program.
         self.communicator = (communicator or MPI.COMM_WORLD).Dup()
         self.rank, self.size = self.communicator.Get_rank(), self.communicator.Get_size()
-        self.timeout = timeout
+        self.timeout, self.device_buffers = timeout, device_buffers
 
     def post(self, sends: Sequence[Message], receives: Sequence[Message]) -> Pending:
-        if any(hasattr(m.array, "__cuda_array_interface__") for m in sends):
+        if self.device_buffers and any(_on_device(m) for m in sends):
             # MPI knows nothing of streams: what is sent must be there.
             require_cupy().cuda.get_current_stream().synchronize()
-        requests = [(m, self.communicator.Irecv(m.array, m.peer, m.tag)) for m in receives]
-        requests += [(m, self.communicator.Isend(m.array, m.peer, m.tag)) for m in sends]
-        return _Requests(self, requests)
+        host = {id(m): self._host(m, m in sends) for m in (*sends, *receives)}
+        requests = [(m, self.communicator.Irecv(host[id(m)], m.peer, m.tag)) for m in receives]
+        requests += [(m, self.communicator.Isend(host[id(m)], m.peer, m.tag)) for m in sends]
+        staged = [(m.array, host[id(m)]) for m in receives if host[id(m)] is not m.array]
+        return _Requests(self, requests, staged)
+
+    def _host(self, m: Message, full: bool) -> Any:
+        """What MPI is given of a message: its array, or host memory in place of it."""
+        if self.device_buffers or not _on_device(m):
+            return m.array
+        return m.array.get() if full else np.empty(m.array.shape, m.array.dtype)
 
     def allgather(self, value: Any) -> list[Any]:
         # Non-blocking barrier first: a dead peer is then noticed instead of waited for.
@@ -57,12 +72,22 @@ class Mpi(Transport):
 
 
 class _Requests(Pending):
-    def __init__(self, end: Mpi, requests: list[tuple[Message, Any]]) -> None:
-        self.end, self.requests = end, requests
+    """Attributes:
+    staged: device arrays and the host memory that they are received in.
+    """
+
+    def __init__(self, end: Mpi, requests: list[tuple[Message, Any]], staged: Sequence[tuple[Any, Any]]) -> None:
+        self.end, self.requests, self.staged = end, requests, staged
 
     def wait(self) -> None:
         for message, request in self.requests:
             self.end._within(request, f"{message.what} (peer: rank {message.peer})")
+        for array, host in self.staged:
+            array.set(host)
+
+
+def _on_device(m: Message) -> bool:
+    return hasattr(m.array, "__cuda_array_interface__")
 
 
 def world(timeout: float = TIMEOUT_SECONDS) -> Transport:

@@ -11,23 +11,39 @@ from typing import Any
 
 from stencil_dsl.errors import GpuUnavailableError
 from stencil_dsl.runtime.devices import require_cupy
-from stencil_dsl.solve.transports.base import Message, Pending
+from stencil_dsl.solve.streams import mark
+from stencil_dsl.solve.transports.base import Capture, Message, Pending
 from stencil_dsl.solve.transports.in_process import InProcess, Mailroom
+
+ALREADY_ENABLED = 704
+"""cudaErrorPeerAccessAlreadyEnabled."""
 
 
 class Cuda:
     """What a rank asks of its GPU."""
 
-    def __init__(self, rank: int) -> None:
+    def __init__(self, rank: int, size: int) -> None:
         cupy = require_cupy()
         count = cupy.cuda.runtime.getDeviceCount()
         if rank >= count:
             raise GpuUnavailableError(f"rank {rank} has no GPU: {count} are visible, and each rank needs its own")
         cupy.cuda.Device(rank).use()
+        for other in range(size):
+            if other != rank and cupy.cuda.runtime.deviceCanAccessPeer(rank, other):
+                self._reach(cupy, other)
+
+    @staticmethod
+    def _reach(cupy: Any, other: int) -> None:
+        """Let the current device use another one's memory; without, copies go through the host."""
+        try:
+            cupy.cuda.runtime.deviceEnablePeerAccess(other)
+        except cupy.cuda.runtime.CUDARuntimeError as error:
+            if error.status != ALREADY_ENABLED:
+                raise
 
     def record(self) -> Any:
         """An event behind everything on the current stream."""
-        return require_cupy().cuda.get_current_stream().record()
+        return mark()
 
     def wait(self, event: Any) -> None:
         """Let the current stream wait, not the host."""
@@ -36,26 +52,25 @@ class Cuda:
     def copy(self, target: Any, source: Any) -> None:
         """Between devices, on the current stream."""
         cupy = require_cupy()
-        cupy.cuda.runtime.memcpyPeerAsync(
-            target.data.ptr,
-            target.device.id,
-            source.data.ptr,
-            source.device.id,
-            target.nbytes,
-            cupy.cuda.get_current_stream().ptr,
-        )
+        # Not memcpyPeerAsync, which CUDA graphs cannot hold; addresses say which device has what.
+        kind, stream = cupy.cuda.runtime.memcpyDefault, cupy.cuda.get_current_stream().ptr
+        cupy.cuda.runtime.memcpyAsync(target.data.ptr, source.data.ptr, target.nbytes, kind, stream)
 
 
 class Peer(InProcess):
     """One rank of a mailroom, on the GPU of the same number.
 
+    All ranks' steps can be captured in one CUDA graph, since every dependence between them is an event.
+
     Raises:
         GpuUnavailableError: where there are fewer GPUs than ranks.
     """
 
+    capture: Capture = "joint"
+
     def __init__(self, room: Mailroom, rank: int, device: Any = None) -> None:
         super().__init__(room, rank)
-        self.device = Cuda(rank) if device is None else device
+        self.device = Cuda(rank, room.size) if device is None else device
 
     def post(self, sends: Sequence[Message], receives: Sequence[Message]) -> Pending:
         for m in sends:
