@@ -85,11 +85,19 @@ def wavelet(step: int) -> float:
 
 @dataclass(frozen=True)
 class Model:
-    """Extent of the cube in cells, width of the layer, and the velocity in metres a second (a number or an array)."""
+    """Extent of the cube in cells, width of the layer, and the velocity in metres a second (a number or an array).
+
+    With `cubes` above 1 the box is so many cubes long along the first axis.
+    """
 
     n: int = 100
     layer: int = 27
     velocity: float | np.ndarray = 2000.0
+    cubes: int = 1
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        return self.cubes * self.n, self.n, self.n
 
 
 def simulation(model: Model, device: str | None = None, **options) -> TimeLoop:
@@ -98,18 +106,18 @@ def simulation(model: Model, device: str | None = None, **options) -> TimeLoop:
     pieces = [Piece(wave, inner, ["u_new"])]
     pieces += [Piece(damped, box, ["u_new", "phi_new"]) for box in slabs(model.layer)]
     system = System([Sweep(pieces, onto={"phi_new": "phi"})], advance={"u": "u_new", "older": "u", "phi": "phi_new"})
-    eta = damping(model.n, model.layer)
+    eta = {f"e{axis}": damping(n, model.layer) for axis, n in zip("xyz", model.shape, strict=True)}
     loop = TimeLoop(
         system,
-        (model.n,) * 3,
+        model.shape,
         {"u": Dirichlet(0.0)},
         dtype="float32",
         device=device,
-        profiles={"ex": eta, "ey": eta, "ez": eta},
+        profiles=eta,
         **options,
     )
     loop.set("vp", (np.asarray(model.velocity) * DT) ** 2)
-    loop.source("u", (model.n // 2,) * 3, wavelet)
+    loop.source("u", [n // 2 for n in model.shape], wavelet)
     return loop
 
 

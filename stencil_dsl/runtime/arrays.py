@@ -73,11 +73,12 @@ def _device(device: Device | None) -> Device:
     return device or ("gpu" if gpu_available() else "cpu")
 
 
-def _aligned(count: int, dtype: str, device: Device) -> Any:
+def _aligned(count: int, dtype: str, device: Device, zero: bool) -> Any:
     if device == "gpu":
-        return require_cupy().empty(count, dtype=dtype)
-    # NumPy aligns to 16 or 64 bytes; host arrays follow the same rules as device arrays.
-    raw = np.empty(count * ITEMSIZE[dtype] + LINE_BYTES, dtype=np.uint8)
+        return (require_cupy().zeros if zero else require_cupy().empty)(count, dtype=dtype)
+    # NumPy aligns to 16 or 64 bytes; host arrays follow the same rules as device arrays. Zeros that nobody touches
+    # take no memory, so that large kernels can be compiled on a small machine.
+    raw = (np.zeros if zero else np.empty)(count * ITEMSIZE[dtype] + LINE_BYTES, dtype=np.uint8)
     start = -raw.ctypes.data % LINE_BYTES
     return raw[start : start + count * ITEMSIZE[dtype]].view(dtype)
 
@@ -107,12 +108,16 @@ def empty(
         StencilError: for an extent below 1 or another element type.
         GpuUnavailableError: with device="gpu" where no device can be used.
     """
+    return _made(shape, halo, dtype, device, zero=False)
+
+
+def _made(shape: Sequence[int], halo: Any, dtype: Any, device: Device | None, zero: bool) -> PaddedArray:
     shape = tuple(int(n) for n in shape)
     if not 1 <= len(shape) <= 3 or min(shape) < 1:
         raise StencilError(f"a field has one to three positive extents, got {shape}")
     name = _dtype(dtype)
     layout = Layout.padded(shape, normalize_halo(halo, len(shape)), name)
-    return PaddedArray(_aligned(layout.capacity, name, _device(device)), layout, name)
+    return PaddedArray(_aligned(layout.capacity, name, _device(device), zero), layout, name)
 
 
 def zeros(
@@ -122,9 +127,7 @@ def zeros(
     device: Device | None = None,
 ) -> PaddedArray:
     """A field of zeros, halo included; arguments as for `empty`."""
-    array = empty(shape, halo, dtype, device)
-    array.fill(0)
-    return array
+    return _made(shape, halo, dtype, device, zero=True)
 
 
 def asarray(

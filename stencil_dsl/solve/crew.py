@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from stencil_dsl.solve.transports.base import TIMEOUT_SECONDS, Transport
 from stencil_dsl.solve.transports.in_process import InProcess, Mailroom
@@ -18,6 +18,7 @@ class Crew:
     Args:
         size: how many.
         device: "gpu" for the GPUs of this machine, one a rank; "cpu" for host arrays.
+        over: how faces travel between GPUs: by copies from device to device ("peer") or by NCCL.
         timeout: seconds that a rank waits for another.
 
     Attributes:
@@ -27,7 +28,9 @@ class Crew:
         GpuUnavailableError: where there are fewer GPUs than ranks.
     """
 
-    def __init__(self, size: int, device: str, timeout: float = TIMEOUT_SECONDS) -> None:
+    def __init__(
+        self, size: int, device: str, timeout: float = TIMEOUT_SECONDS, over: Literal["peer", "nccl"] = "peer"
+    ) -> None:
         kind: Callable[[Mailroom, int], Transport] = InProcess
         if device == "gpu":
             from stencil_dsl.solve.transports.peer import Peer
@@ -36,6 +39,11 @@ class Crew:
         self.room = Mailroom(size, timeout)
         self._threads = [ThreadPoolExecutor(1, f"rank{rank}") for rank in range(size)]
         self.transports: list[Transport] = self.all(lambda rank: kind(self.room, rank))
+        if device == "gpu" and over == "nccl":
+            from stencil_dsl.solve.transports.nccl import Nccl
+
+            ends = self.transports
+            self.transports = self.all(lambda rank: Nccl(ends[rank]))
 
     def all(self, work: Callable[[int], R]) -> list[R]:
         """What every rank makes of its number, each in its own thread.

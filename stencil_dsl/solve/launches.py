@@ -13,6 +13,7 @@ from stencil_dsl.reference.numpy_eval import prepare
 from stencil_dsl.runtime.arrays import PaddedArray
 from stencil_dsl.runtime.definition import Definition
 from stencil_dsl.runtime.kernel import Kernel
+from stencil_dsl.toolchain import Entry
 
 Engine = Literal["kernel", "reference"]
 
@@ -81,11 +82,10 @@ class BoundSweep:
             self.values = new
             self.bound.set_scalars(new)
 
-    def compile(self) -> None:
-        """Have the kernel in the cache as machine code, also where this sweep is interpreted."""
+    def compile(self) -> Entry | None:
+        """The kernel's machine code, put into the cache even where it is interpreted; None without a kernel."""
         spec = getattr(self.bound, "spec", None)
-        if spec is not None:
-            spec.compile(self.kernel.target, self.kernel.toolkit, self.kernel.cache)
+        return None if spec is None else spec.compile(self.kernel.target, self.kernel.toolkit, self.kernel.cache)
 
     def _first(self) -> None:
         with _FIRST_RUN:

@@ -31,6 +31,7 @@ from stencil_dsl.solve.ranks import Ranks
 from stencil_dsl.solve.stepper import Scalars, Stepper
 from stencil_dsl.solve.system import System
 from stencil_dsl.solve.transports.base import Alone, Transport
+from stencil_dsl.toolchain import Entry
 from stencil_dsl.transforms.boundary import BoundaryPass
 from stencil_dsl.transforms.expand_integrator import ExpandIntegratorPass
 from stencil_dsl.transforms.fuse_sweeps import FuseSweepsPass
@@ -160,15 +161,24 @@ class TimeLoop(FieldAccess):
         """The step program with its kernels, as text that parses back."""
         return str(self.program.module)
 
-    def compile(self) -> None:
+    def compile(self) -> list[Entry]:
         """Put the machine code of all kernels into the cache, also on a machine without a GPU (device="cpu").
 
         A machine that has a GPU but no toolkit can then run the same loop with the cache copied to it.
+
+        Returns:
+            The kernels' entries of the cache.
         """
-        for program in [self.program, *([self.composed.program] if self.composed else [])]:
-            for number in range(program.cycle):
-                for sweep in program.phase(number).sweeps:
-                    sweep.compile()
+        programs = [self.program, *([self.composed.program] if self.composed else [])]
+        sweeps = [sweep for p in programs for number in range(p.cycle) for sweep in p.phase(number).sweeps]
+        found = [entry for sweep in sweeps if (entry := sweep.compile()) is not None]
+        return list({entry.path: entry for entry in found}.values())
+
+    def synchronize(self) -> None:
+        """Return when the steps are over that were enqueued so far."""
+        self.ranks.transport.settle()
+        if self.device == "gpu":
+            require_cupy().cuda.get_current_stream().synchronize()
 
     # -- events
 

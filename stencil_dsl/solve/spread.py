@@ -62,12 +62,17 @@ def spread(
     *args: Any,
     device: Literal["gpu", "cpu"] | None = None,
     timeout: float = TIMEOUT_SECONDS,
+    over: Literal["peer", "nccl"] = "peer",
     **more: Any,
 ) -> Spread:
     """A `TimeLoop` over several GPUs of this machine (or, on the host, over threads); arguments as there.
+
+    Args:
+        timeout: seconds that a rank waits for another.
+        over: how faces travel between GPUs: by copies from device to device, or by NCCL.
 
     Raises:
         GpuUnavailableError: where there are fewer GPUs than ranks.
     """
     where = device or ("gpu" if gpu_available() else "cpu")
-    return Spread(Crew(size, where, timeout), lambda t: TimeLoop(*args, device=where, ranks=t, **more))
+    return Spread(Crew(size, where, timeout, over), lambda t: TimeLoop(*args, device=where, ranks=t, **more))
