@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from repro.acoustic import plots as acoustic
 from repro.more_tables import SPECS, lines
 from repro.tables import Table
 from stencil_dsl.testing import stats
@@ -24,7 +25,7 @@ def figures(table: Table) -> dict[str, Paint]:
         needed = "instructions" if spec.stem == "stacks" else "ms"
         if any(line[needed] for line in of):
             found[spec.stem] = _bound(painters[spec.stem], of)
-    return found
+    return found | acoustic.figures(table)
 
 
 def _bound(paint: Callable[[list[dict[str, str]], Any], None], of: list[dict[str, str]]) -> Paint:
@@ -145,4 +146,5 @@ CAPTIONS = {
     "groupings": "Groupings of CNS's outputs over the fused kernel, 512³; hollow: as published.",
     "random": "Random expressions, 256³, over the best array kernel; hollow: the published ratios of other draws.",
     "stacks": "Instructions of the checked kernels by toolkit release (sm_120).",
+    **acoustic.CAPTIONS,
 }

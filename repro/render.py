@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from repro import external, machine_code, more_tables, traffic
+from repro.acoustic import tables as acoustic
 from repro.controls import verdicts
 from repro.page import page
 from repro.report import markdown
@@ -60,7 +61,7 @@ def _tables(table: Table) -> dict[str, str]:
     for spec in more_tables.SPECS:
         if more_tables.lines(spec, table):
             found[f"{spec.stem}.csv"] = more_tables.csv_text(spec, table)
-    return found
+    return found | acoustic.csv_texts(table)
 
 
 def _plots(table: Table, folder: Path) -> list[Path]:

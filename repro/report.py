@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from repro import more_tables
+from repro.acoustic import tables as acoustic
 from repro.controls import verdicts
 from repro.floors import floor, rates
 from repro.opponents import absent
@@ -32,6 +33,8 @@ def markdown(table: Table, plots: Sequence[Path], folder: Path) -> str:
         if part:
             parts += [f"## {spec.title}", f"{spec.text} All columns: `{spec.stem}.csv`.", part]
             parts += [_picture(spec.stem, pictures)] if spec.stem in pictures else []
+    for part, names in acoustic.report(table):
+        parts += [part, *(_picture(name, pictures) for name in names if name in pictures)]
     parts.append(DIFFERENCES)
     return "\n\n".join(parts) + "\n"
 
