@@ -17,6 +17,17 @@ _STYLE = Path(__file__).with_name("report.mplstyle")
 _BLUE, _ORANGE, _GREY = "#0072B2", "#D55E00", "0.45"
 #: Size -> marker and colour: told apart without colour too.
 _MARKS = {SIZES[0]: ("o", _BLUE), SIZES[1]: ("s", _ORANGE)}
+#: Kind -> marker and what a reader calls it.
+_LOOKS = {
+    "dsl": ("o", "DSL"),
+    "stream": ("s", "CUDA, streaming"),
+    "arr": ("^", "CUDA, arrays"),
+    "trans": ("D", "CUDA, bricks"),
+    "triton": ("v", "Triton"),
+    "cupy": ("P", "CuPy"),
+    "jax": ("X", "JAX"),
+    "published": ("*", "published compiler"),
+}
 #: The most registers an instruction can name.
 _MAX_REGISTERS = 255
 
@@ -61,6 +72,11 @@ def _figure(path: Path) -> Iterator[Any]:
         plt.close(figure)
 
 
+def _devices(table: Table) -> str:
+    """Names of the devices that were measured; empty without one."""
+    return ", ".join(sorted({p["device"]["name"] for p in table.provenance if p.get("device")}))
+
+
 def _dsl(table: Table, size: int) -> dict[str, Any]:
     """Row id -> record of the DSL's kernel at a size."""
     rows = [row for row in table.rows if row["variant"] == "dsl" and row["params"]["size"] == size]
@@ -99,6 +115,7 @@ def _ratio_to_copy(table: Table, axes: Any) -> None:
     axes.set_xticks([1, 1.5, 2, 3, 5, 10, 15], ["1", "1.5", "2", "3", "5", "10", "15"])
     axes.minorticks_off()
     axes.set_xlabel("time / time of a copy of the same bytes")
+    axes.set_title(_devices(table), loc="right")
     axes.legend(loc="upper right")
 
 
@@ -124,18 +141,17 @@ def _ratio_to_arr(table: Table, axes: Any) -> None:
             label = None
     axes.set_yticks(list(places.values()), [ROWS[name].label for name in places])
     axes.set_xlim(0, 1.3)
-    axes.set_xlabel("time / time of the best array kernel (left of 1: the DSL is faster)")
+    axes.set_xlabel("time / time of the best array kernel")
+    axes.set_title(_devices(table), loc="right")
     axes.legend(loc="upper left")
 
 
 def _variants(table: Table, axes: Any) -> None:
     """The best of each kind at the larger size, over a copy of the same bytes."""
-    looks = {"dsl": "o", "stream": "s", "arr": "^", "trans": "D", "triton": "v", "cupy": "P", "jax": "X"}
-    if any(row["variant"] == "published" and row.get("samples") for row in table.rows):
-        looks["published"] = "*"
     order = list(ROWS)
     axes.axhline(1, color=_GREY, lw=0.8)
-    for n, (kind, marker) in enumerate(looks.items()):
+    timed = {row["variant"] for row in table.rows if row.get("samples")}
+    for n, (kind, (marker, label)) in enumerate((k, look) for k, look in _LOOKS.items() if k in timed):
         xs, ys = [], []
         for row in table.rows:
             if row["variant"] != kind or row["params"]["size"] != SIZES[-1]:
@@ -146,14 +162,15 @@ def _variants(table: Table, axes: Any) -> None:
                 ys.append(found.median)
         if xs:
             colour = "black" if kind == "dsl" else f"C{n - 1}"
-            axes.plot(xs, ys, marker, color=colour, ms=4.5, label=kind, mfc="none" if kind != "dsl" else colour)
+            axes.plot(xs, ys, marker, color=colour, ms=4.5, label=label, mfc="none" if kind != "dsl" else colour)
     axes.set_yscale("log")
     axes.set_yticks([1, 1.5, 2, 3, 5, 10, 20, 50], ["1", "1.5", "2", "3", "5", "10", "20", "50"])
     axes.minorticks_off()
     axes.set_xticks(range(len(order)), order, rotation=30, ha="right")
+    axes.set_xlim(-0.6, len(order) - 0.4)
     axes.set_ylabel("time / time of a copy")
-    axes.set_title(f"{SIZES[-1]}³, best configuration of each kind", loc="right")
-    axes.legend(loc="upper left", ncols=4)
+    axes.set_title(f"{_devices(table)}, {SIZES[-1]}³", loc="right")
+    axes.legend(loc="upper left", ncols=3)
 
 
 def _roofline(table: Table, axes: Any) -> None:
@@ -168,11 +185,9 @@ def _roofline(table: Table, axes: Any) -> None:
             intensity = ROWS[name].flops / ROWS[name].bytes
             axes.plot(intensity, ROWS[name].flops * size**3 / seconds / 1e12, marker, color=colour, label=label)
             label = ""
-            if size == SIZES[-1]:
+            if size == SIZES[-1] or name not in _dsl(table, SIZES[-1]):
                 at = (intensity, ROWS[name].flops * size**3 / seconds / 1e12)
-                offset = (-6, 5) if name == "star-25" else (5, -9)
-                align = "right" if name == "star-25" else "left"
-                axes.annotate(name, at, textcoords="offset points", xytext=offset, fontsize=7, ha=align)
+                _name_point(axes, name, at)
             copy = of_question(row, table.rows, "copy")
             if copy is not None:
                 rate = copy["bytes"] / (stats.interval(used_times(copy["samples"])).median / 1e3)
@@ -193,7 +208,20 @@ def _roofline(table: Table, axes: Any) -> None:
     axes.minorticks_off()
     axes.set_xlabel("floating-point operations per compulsory byte (flop/B)")
     axes.set_ylabel("TFLOP/s")
+    axes.set_title(_devices(table), loc="right")
     axes.legend(loc="lower right")
+
+
+#: Names of the roofline's points: where in points of the page, and which end of the text is there.
+_NAMES = {"star-13": (-3, 16, "right"), "star-19": (-3, 20, "right"), "star-25": (-3, 24, "right")}
+_NAMES |= {"cond": (3, -13, "left"), "box-125": (-5, -11, "right")}
+
+
+def _name_point(axes: Any, name: str, at: tuple[float, float]) -> None:
+    """Beside the point where there is room, else above the lines with a thread to it."""
+    dx, dy, align = _NAMES.get(name, (5, -9, "left"))
+    thread = {"arrowstyle": "-", "lw": 0.5, "color": _GREY, "shrinkB": 2} if dy > 0 else None
+    axes.annotate(name, at, textcoords="offset points", xytext=(dx, dy), fontsize=8, ha=align, arrowprops=thread)
 
 
 def _registers(table: Table, axes: Any) -> None:
@@ -211,8 +239,9 @@ def _registers(table: Table, axes: Any) -> None:
                 axes.annotate(f"spills {facts['spill_bytes']} B", at, xytext=(0, 6), textcoords="offset points")
     axes.axhline(_MAX_REGISTERS, color=_GREY, lw=0.8)
     axes.set_xticks(range(len(ROWS)), list(ROWS), rotation=30, ha="right")
+    axes.set_xlim(-0.6, len(ROWS) - 0.4)
     axes.set_ylim(0, 300)
     axes.set_ylabel("registers per thread")
-    axes.text(-0.4, _MAX_REGISTERS + 4, "255: the most a thread can have", fontsize=7, color=_GREY)
+    axes.text(-0.5, _MAX_REGISTERS + 5, "255: the most a thread can have", fontsize=8, color=_GREY)
     axes.set_title(f"compiled for {table.arch}", loc="right")
-    axes.legend(loc="center left", bbox_to_anchor=(0.0, 0.6))
+    axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 0.98), ncols=2)

@@ -36,6 +36,7 @@ class Baseline:
         launches: what computes all outputs once, in this order on one stream.
         dtype: element type.
         bricks: brick extents where fields lie in bricks; None where they lie as `layout` says.
+        reads: what it reads, where it is no row of the table.
     """
 
     row: str
@@ -46,6 +47,7 @@ class Baseline:
     launches: tuple[Launch, ...]
     dtype: str = "float64"
     bricks: Shape | None = None
+    reads: Model | None = None
 
     @property
     def id(self) -> str:
@@ -54,7 +56,7 @@ class Baseline:
 
     @property
     def model(self) -> Model:
-        return model(self.row)
+        return self.reads or model(self.row)
 
     @property
     def halo(self) -> Halo:

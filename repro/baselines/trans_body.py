@@ -45,8 +45,7 @@ class Scatter:
         bounds = f"{32 * self.warps}" + (f", {self.blocks}" if self.blocks else "")
         tables = "const int* __restrict__ bricks, const int* __restrict__ near"
         self._place()
-        for x in range(-self.reach, self.bx + self.reach):
-            self._plane(x)
+        self._body()
         lines = [
             f'extern "C" __global__ void __launch_bounds__({bounds})',
             f"{self.name}({parameters(self.model.fields, self.model.outputs)}, {tables}) {{",
@@ -55,6 +54,10 @@ class Scatter:
             "",
         ]
         return "\n".join(lines)
+
+    def _body(self) -> None:
+        for x in range(-self.reach, self.bx + self.reach):
+            self._plane(x)
 
     def _place(self) -> None:
         add = self.block.add

@@ -9,7 +9,7 @@ from repro.random_draws import DRAWS
 from repro.rows import ROWS, SIZES
 from repro.test_ceilings import ELEMENTS
 from repro.test_groupings import GROUPS
-from repro.test_random import BLOCKS
+from repro.test_random import OTHERS
 from repro.test_shapes import CASES
 from repro.test_steps import STENCILS, steps_of
 
@@ -101,7 +101,7 @@ def others():
         common = {"shape": (512,) * 3, "nbytes": 104 * 512**3, "params": {"variant": variant}}
         rows.append(record("test_groupings", "test_grouping", "cns-groupings", variant, 6.0 - 0.3 * n, **common))
     for n, case in enumerate(DRAWS):
-        for m, variant in enumerate(("dsl", *BLOCKS, "copy")):
+        for m, variant in enumerate(("dsl", *OTHERS, "copy")):
             ms = 0.064 if variant == "copy" else 0.2 * (1 + 0.1 * n) * (1 + 0.2 * m)
             common = {"shape": (256,) * 3, "nbytes": 16 * 256**3, "params": {"case": case, "variant": variant}}
             rows.append(record("test_random", "test_random", f"random-{case}", variant, ms, **common))

@@ -150,7 +150,7 @@ def test_the_best_configuration_stands_for_its_kind(tmp_path, no_plots):
     assert float(first["dsl"]["ratio_to_arr"]) == pytest.approx(want, rel=1e-3)
     assert first["dsl"]["verdict"] == "slower"
     every = of_star_7(tables["baselines.csv"])
-    assert len(every) == 19 and {"arr-b64x2x2", "arr-b128x1x1", "dsl-again"} <= set(every)
+    assert len(every) == 20 and {"arr-b64x2x2", "arr-b128x1x1", "dsl-again"} <= set(every)
 
 
 def test_a_configuration_that_faults_or_is_wrong_is_not_the_best(tmp_path, no_plots):

@@ -33,7 +33,8 @@ def test_a_sum_that_was_made_before_is_not_added_again():
 
 
 def test_traffic_is_set_against_compulsory_bytes_and_points():
-    metrics = {"ns": 2e6, "dram_read_bytes": 3000.0, "dram_write_bytes": 1800.0, "l2_bytes": 8000.0, "l1_hit_pct": 71.26}
+    metrics = {"ns": 2e6, "dram_read_bytes": 3000.0, "dram_write_bytes": 1800.0, "l2_bytes": 8000.0}
+    metrics["l1_hit_pct"] = 71.26
     profile = {"metrics": metrics, "kernels": ["k"], "unavailable": ["lts__t_sector_hit_rate.pct"]}
     (line,) = traffic.lines([record(), record(profile=profile)])
     assert (line["dram_over_compulsory"], line["l2_bytes_a_point"], line["ncu_ms"]) == ("1.500", "40.0", "2.00000")
