@@ -38,15 +38,6 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if collection_path.name == "test_external.py" and not config.getoption("bricklib") else None
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    marker = "compiled_only" if config.getoption("gpu") else "timed_only"
-    left_out = [item for item in items if item.get_closest_marker(marker)]
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if not item.get_closest_marker(marker)]
-
-
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Says whether the same kernel, timed twice in the same rounds, came out a tie."""
     from repro.controls import verdicts
