@@ -28,10 +28,15 @@ def averages(cells: int, shift: float = 0.0) -> np.ndarray:
     return profile((np.arange(cells) + 0.5) / cells - shift)
 
 
+def line(cells: int, device: str | None = None, **options) -> TimeLoop:
+    loop = TimeLoop(upwind, (cells,), {"u": Periodic()}, device=device, **options)
+    loop.set("u", averages(cells))
+    return loop
+
+
 def solve(cells: int, steps: int, courant: float, device: str | None = None) -> tuple[TimeLoop, np.ndarray]:
     """The loop after so many steps and what it should hold."""
-    loop = TimeLoop(upwind, (cells,), {"u": Periodic()}, device=device)
-    loop.set("u", averages(cells))
+    loop = line(cells, device)
     loop.run(steps, c=courant)
     return loop, averages(cells, steps * courant / cells)
 

@@ -36,8 +36,8 @@ def rate(u, inverse, i):
     return inverse * (through(u, i, 0) - through(u, i, 1))
 
 
-def line(start: np.ndarray, rules, device: str | None = None) -> TimeLoop:
-    loop = TimeLoop(Integrate([rate], ["u"], "ssp-rk3"), start.shape, {"u": rules}, device=device)
+def line(start: np.ndarray, rules, device: str | None = None, **options) -> TimeLoop:
+    loop = TimeLoop(Integrate([rate], ["u"], "ssp-rk3"), start.shape, {"u": rules}, device=device, **options)
     loop.set("u", start)
     return loop
 

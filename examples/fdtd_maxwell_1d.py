@@ -33,10 +33,11 @@ def pulse(x: np.ndarray) -> np.ndarray:
     return np.exp(-(((x - 16.0) / 4.0) ** 2)) * (x > 0)
 
 
-def cavity(cells: int, device: str | None = None) -> TimeLoop:
+def cavity(cells: int, device: str | None = None, **options) -> TimeLoop:
     """A pulse that moves to the right between two walls, `cells` steps apart."""
     system = System([e_next, h_next], {"e": "e_next", "h": "h_next"})
-    loop = TimeLoop(system, (cells,), {"e": {"z+": Dirichlet(0.0)}, "h": {"z-": Symmetric()}}, device=device)
+    rules = {"e": {"z+": Dirichlet(0.0)}, "h": {"z-": Symmetric()}}
+    loop = TimeLoop(system, (cells,), rules, device=device, **options)
     x = np.arange(cells)
     loop.set("e", pulse(x))
     loop.set("h", -pulse(x))  # half a step later, half a cell further

@@ -47,10 +47,10 @@ def cavity(cells: int, device: str | None = None, **options) -> TimeLoop:
 
 
 def standing_wave(
-    cells: int, modes: tuple[int, int] = (1, 2), device: str | None = None
+    cells: int, modes: tuple[int, int] = (1, 2), device: str | None = None, **options
 ) -> tuple[TimeLoop, np.ndarray]:
     """A loop with one mode at time 0 (and the magnetic field half a step later), and the mode's shape."""
-    loop = cavity(cells, device)
+    loop = cavity(cells, device, **options)
     i = np.arange(cells + 1)
     full = np.sin(np.pi * modes[0] * i / cells)[:, None] * np.sin(np.pi * modes[1] * i / cells)
     loop.set("e", full[:-1, :-1])

@@ -37,10 +37,14 @@ def seed(cells: int) -> tuple[np.ndarray, np.ndarray]:
     return u + noise[0], v + noise[1]
 
 
+def reactor(cells: int, device: str | None = None, **options) -> TimeLoop:
+    system = System([react], {"u": "react_0", "v": "react_1"})
+    return TimeLoop(system, (cells, cells), {"u": Periodic(), "v": Periodic()}, device=device, **options)
+
+
 def solve(cells: int, steps: int, device: str | None = None, **options) -> tuple[np.ndarray, np.ndarray]:
     """Both substances after so many steps of length 1."""
-    system = System([react], {"u": "react_0", "v": "react_1"})
-    loop = TimeLoop(system, (cells, cells), {"u": Periodic(), "v": Periodic()}, device=device, **options)
+    loop = reactor(cells, device, **options)
     for name, values in zip("uv", seed(cells), strict=True):
         loop.set(name, values)
     loop.guard(100)

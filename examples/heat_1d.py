@@ -22,12 +22,16 @@ def heat(u, c, i):
     return u[i] + c * (u[i - 1] - 2.0 * u[i] + u[i + 1])
 
 
+def rod(cells: int, device: str | None = None, **options) -> TimeLoop:
+    return TimeLoop(heat, (cells,), {"u": Dirichlet(0.0, at="face")}, device=device, **options)
+
+
 def solve(cells: int, device: str | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Middle of the cells, numerical and exact solution at the end."""
     dt = COURANT / cells**2
     steps = round(TIME / dt)
     x = (np.arange(cells) + 0.5) / cells
-    loop = TimeLoop(heat, (cells,), {"u": Dirichlet(0.0, at="face")}, device=device)
+    loop = rod(cells, device)
     loop.set("u", np.sin(np.pi * x))
     loop.run(steps, c=COURANT)
     return x, loop.to_numpy("u"), np.exp(-(np.pi**2) * steps * dt) * np.sin(np.pi * x)

@@ -24,11 +24,16 @@ def wave(u, older, c2, i, j):
     return 2.0 * u[i, j] - older[i, j] + c2 * laplacian
 
 
+def square(cells: int, device: str | None = None, **options) -> TimeLoop:
+    system = System([wave], {"u": "wave", "older": "u"})
+    return TimeLoop(system, (cells, cells), {"u": Periodic()}, device=device, **options)
+
+
 def start(cells: int, dt: float, device: str | None = None) -> TimeLoop:
     """A loop whose fields are the exact solution at the times 0 and -dt."""
     x = np.arange(cells) / cells
     shape = np.sin(2 * np.pi * x)[:, None] * np.sin(2 * np.pi * x)
-    loop = TimeLoop(System([wave], {"u": "wave", "older": "u"}), (cells, cells), {"u": Periodic()}, device=device)
+    loop = square(cells, device)
     loop.set("u", shape)
     loop.set("older", np.cos(FREQUENCY * dt) * shape)
     return loop
@@ -57,7 +62,7 @@ def energy(loop: TimeLoop, dt: float) -> float:
 
 def picture(axes) -> None:
     cells, dt = 48, 0.01
-    loop = TimeLoop(System([wave], {"u": "wave", "older": "u"}), (cells, cells), {"u": Periodic()})
+    loop = square(cells)
     x = np.arange(cells) / cells - 0.5
     drop = np.exp(-100 * (x[:, None] ** 2 + x**2))
     loop.set("u", drop)

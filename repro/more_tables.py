@@ -10,6 +10,7 @@ from math import prod
 from typing import Any
 
 from repro.opponents import kind_of
+from repro.solver_tables import EXAMPLE_COLUMNS, LOOP_COLUMNS, loop_line, per_step
 from repro.tables import Table, of_question, paper, ratio
 from stencil_dsl.testing import stats
 from stencil_dsl.testing.sampling import used_times
@@ -165,6 +166,28 @@ SPECS = (
         "",
         ("paper_instructions", "paper_branches", "paper_error"),
         _published_pairing,
+    ),
+    Spec(
+        "solvers",
+        "Time loops",
+        "A launch makes many steps; `ms_per_step` is the time of one. `ratio` is against the sweep alone, CuPy's "
+        "launch of an empty kernel, or one GPU; `ratio_to_copy` is a step against a copy of the bytes that it must "
+        "move. The model of several GPUs is `repro/scaling.py`.",
+        "repro/test_solvers.py",
+        ("test_step", "test_host", "test_scaling"),
+        "",
+        LOOP_COLUMNS,
+        loop_line,
+    ),
+    Spec(
+        "examples",
+        "Examples",
+        "The programs of `examples/` at the size of a GPU; `max_rel_err` is against a solution of each.",
+        "repro/test_examples.py",
+        ("test_example",),
+        "",
+        EXAMPLE_COLUMNS,
+        per_step,
     ),
 )
 

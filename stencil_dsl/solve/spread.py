@@ -45,6 +45,10 @@ class Spread:
 
         return call
 
+    def each(self, work: Callable[[TimeLoop], Any]) -> list[Any]:
+        """What every rank's thread makes of its loop."""
+        return self._crew.all(lambda rank: work(self.loops[rank]))
+
     def __getitem__(self, name: str) -> Any:
         raise StencilError(f"the cells of {name!r} lie on several devices; use to_numpy, or loops[rank][{name!r}]")
 
