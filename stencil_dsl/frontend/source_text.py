@@ -135,13 +135,19 @@ def _locate(lines: tuple[str, ...], code: types.CodeType) -> ast.FunctionDef | a
         tree = _parse_block(lines, code.co_firstlineno)
     if tree is None:
         return None
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == code.co_name:
+    for node in _functions(tree):
+        if node.name == code.co_name:
             # A code object starts at its first decorator, the tree's node at `def`.
             first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
             if first == code.co_firstlineno:
                 return node
     return None
+
+
+@lru_cache(maxsize=32)
+def _functions(tree: ast.Module) -> tuple[ast.FunctionDef | ast.AsyncFunctionDef, ...]:
+    """All functions of a file: a stencil that calls others asks for many of the same one."""
+    return tuple(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
 
 
 @lru_cache(maxsize=32)
@@ -158,7 +164,7 @@ def _parse_block(lines: tuple[str, ...], first: int) -> ast.Module | None:
         return None
     block = inspect.getblock(list(lines[first - 1 :]))
     indent = len(block[0]) - len(block[0].lstrip())
-    tree = _parse(textwrap.dedent("".join(block)))
+    tree = _parse.__wrapped__(textwrap.dedent("".join(block)))  # a tree of its own: places are corrected below
     if tree is None:
         return None
     for node in ast.walk(tree):
