@@ -30,14 +30,15 @@ def gpus() -> int:
         return 0
 
 
-def _entries(loop: Any) -> list[Any]:
-    """Cache entries of a loop's kernels, of all its ranks."""
+def _entries(loop: Any) -> dict[str, Any]:
+    """Cache entries of a loop's kernels, of all its ranks, by place."""
     found = loop.each(lambda part: part.compile()) if hasattr(loop, "loops") else [loop.compile()]
-    return list({e.path: e for entries in found for e in entries}.values())
+    return {str(e.path): e for entries in found for e in entries}
 
 
-def kernel_facts(entries: list[Any]) -> dict[str, Any]:
+def kernel_facts(found: dict[str, Any]) -> dict[str, Any]:
     """What a record says of several kernels."""
+    entries = list(found.values())
     registers = [e.resources.registers for e in entries if e.resources.registers is not None]
     spills = [e.resources.spill_bytes for e in entries if e.resources.spill_bytes is not None]
     return {
@@ -71,8 +72,8 @@ class LoopVariant(Variant):
     scalars: Mapping[str, Any] = field(default_factory=dict)
     check_steps: int | None = None
 
-    def entries(self, target: Target) -> list[Any]:
-        """Cache entries of all kernels."""
+    def entries(self, target: Target) -> dict[str, Any]:
+        """Cache entries of all kernels, by place."""
         return _entries(self.make("cpu", target.arch))
 
     def compile_facts(self, target: Target) -> dict[str, Any]:
@@ -114,8 +115,8 @@ class Repeated(Variant):
     steps: int
     make: Make | None = None
 
-    def entries(self, target: Target) -> list[Any]:
-        return [] if self.make is None else self.make("cpu", target.arch).compile()
+    def entries(self, target: Target) -> dict[str, Any]:
+        return {} if self.make is None else _entries(self.make("cpu", target.arch))
 
     def prepare(self, bench: Bench) -> Prepared:
         launch = self.once(bench)

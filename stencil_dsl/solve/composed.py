@@ -6,13 +6,19 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ModuleOp
 
+from stencil_dsl.schedule.layout import ITEMSIZE, LINE_BYTES
 from stencil_dsl.transforms import steps
 from stencil_dsl.transforms.boundary import BoundaryPass
 from stencil_dsl.transforms.pipeline import PassManager
 from stencil_dsl.transforms.temporal_blocking import TemporalBlockingPass, margin, reach
 
+LINES = 8
+"""Shorter rows, in cache lines, are not worth keeping aligned."""
 
-def compose(module: ModuleOp, count: int, passes: PassManager, shape: Sequence[int]) -> ModuleOp | None:
+
+def compose(
+    module: ModuleOp, count: int, passes: PassManager, shape: Sequence[int], dtype: str = "float64"
+) -> ModuleOp | None:
     """The step program that makes `count` steps at once.
 
     Args:
@@ -28,6 +34,8 @@ def compose(module: ModuleOp, count: int, passes: PassManager, shape: Sequence[i
     """
     at = passes.names().index(BoundaryPass.name) + 1
     known = PassManager(passes.passes[:at]).run(module.clone())
-    thick = margin(reach(known, steps.the_step(known)), count, count - 1)
-    wide = PassManager((TemporalBlockingPass(count), *passes.passes[at:])).run(known)
+    line = LINE_BYTES // ITEMSIZE[dtype]
+    align = line if shape[-1] >= LINES * line else 1
+    thick = margin(reach(known, steps.the_step(known)), count, count - 1, align)
+    wide = PassManager((TemporalBlockingPass(count, align), *passes.passes[at:])).run(known)
     return wide if all(lo + hi < n for (lo, hi), n in zip(thick, shape, strict=True)) else None

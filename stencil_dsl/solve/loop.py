@@ -150,7 +150,7 @@ class TimeLoop(FieldAccess):
     def _wide(self, module: ModuleOp, count: int, fallback: bool) -> ModuleOp | None:
         """The program of several steps at once; None where single steps are all there is to it."""
         try:
-            return compose(module, count, self.pipeline, self.shape)
+            return compose(module, count, self.pipeline, self.shape, self.dtype)
         except StencilError as error:
             if fallback:
                 return None

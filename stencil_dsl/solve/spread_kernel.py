@@ -154,9 +154,6 @@ class SpreadKernel:
         """The ranks of this process for fields on a kind of device."""
         if device not in self._teams:
             launched = world()
-            if launched.size > 1 and device == "gpu":
-                cupy = require_cupy()
-                cupy.cuda.Device(launched.rank % cupy.cuda.runtime.getDeviceCount()).use()
             self._teams[device] = OneOfMany(launched) if launched.size > 1 else Crew(self.num_gpus, device)
         return self._teams[device]
 

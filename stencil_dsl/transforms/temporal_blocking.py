@@ -35,6 +35,11 @@ class TemporalBlockingPass(ModulePass):
 
     Runs behind `boundary` and in front of `insert-fills`.
 
+    Attributes:
+        steps: how many.
+        align: the inner box starts and ends at multiples of so many cells from the faces along the last axis, so that
+            its rows can start on cache lines; slabs along this axis are thicker for it.
+
     Raises:
         StencilError: where the step is not one linear stencil with constant coefficients that advances one field.
     """
@@ -42,13 +47,14 @@ class TemporalBlockingPass(ModulePass):
     name = "temporal-blocking"
 
     steps: int = 2
+    align: int = 1
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        if self.steps < 1:
-            raise StencilError(f"steps is at least 1, got {self.steps}")
+        if self.steps < 1 or self.align < 1:
+            raise StencilError(f"steps and align are at least 1, got {self.steps} and {self.align}")
         step = steps.the_step(op)
         if self.steps > 1:
-            _block(op, step, the_sweep(step), self.steps)
+            _block(op, step, the_sweep(step), self.steps, self.align)
 
 
 def the_sweep(step: StepOp) -> SweepOp:
@@ -81,9 +87,14 @@ def reach(module: ModuleOp, step: StepOp) -> Margin:
     return tuple(found)
 
 
-def margin(one: Margin, count: int, later: int) -> Margin:
+def margin(one: Margin, count: int, later: int, align: int = 1) -> Margin:
     """How thick the slabs of single steps are, `count` steps in all, where `later` of them still follow."""
-    return tuple((count * lo + later * hi * (lo > 0), count * hi + later * lo * (hi > 0)) for lo, hi in one)
+    found = []
+    for axis, (lo, hi) in enumerate(one):
+        unit = align if axis == len(one) - 1 else 1
+        before, behind = (-(-count * width // unit) * unit for width in (lo, hi))
+        found.append((before + later * hi * (lo > 0), behind + later * lo * (hi > 0)))
+    return tuple(found)
 
 
 def slabs(thick: Margin) -> list[list[tuple[int, int]]]:
@@ -97,7 +108,7 @@ def slabs(thick: Margin) -> list[list[tuple[int, int]]]:
     return boxes
 
 
-def _block(module: ModuleOp, step: StepOp, sweep: SweepOp, count: int) -> None:
+def _block(module: ModuleOp, step: StepOp, sweep: SweepOp, count: int, align: int) -> None:
     piece, name = sweep.pieces[0], step.value_names()[1]
     callee = piece.callee.string_value()
     wide, one = _composed(module, callee, count), reach(module, step)
@@ -105,7 +116,7 @@ def _block(module: ModuleOp, step: StepOp, sweep: SweepOp, count: int) -> None:
     scalars = [s.data for s in piece.scalars]
     now: SSAValue = state
     for number in range(1, count):
-        thick = margin(one, count, count - number)
+        thick = margin(one, count, count - number, align)
         boxes = slabs(thick)
         if not boxes:
             break
@@ -115,7 +126,7 @@ def _block(module: ModuleOp, step: StepOp, sweep: SweepOp, count: int) -> None:
         _same_faces(step, made)
         now = new.results_[0]
         now.name_hint = made
-    thick = margin(one, count, 0)
+    thick = margin(one, count, 0, align)
     inner = [(lo, -hi) for lo, hi in thick] if any(map(any, thick)) else None
     rest = [(callee, now, scalars, box) for box in slabs(thick)]
     last = _sweep(name, state, [(wide, state, [], inner), *rest])

@@ -612,6 +612,17 @@ def test_composed_steps_of_kernels_on_strips() -> None:
     assert np.allclose(wide.to_numpy("u"), single.to_numpy("u"), rtol=0, atol=1e-14)
 
 
+def test_the_inner_box_of_long_rows_starts_on_a_cache_line() -> None:
+    rules = {"u": {"x": Outflow(), "z-": Dirichlet(1.0), "z+": Neumann(0.5)}}
+    single, wide = (on_host(skew, (16, 131), rules, temporal_steps=n, engine="reference") for n in (1, 3))
+    assert wide.composed is not None and "box [6, 16] to [-3, -16]" in str(wide.composed.program.module)
+    u = RNG.normal(size=(16, 131))
+    for loop in (single, wide):
+        loop.set("u", u)
+        loop.run(7)
+    assert np.allclose(wide.to_numpy("u"), single.to_numpy("u"), rtol=0, atol=1e-13)
+
+
 def test_where_slabs_meet_single_steps_are_made() -> None:
     assert on_host(star, (6, 7), {"u": Dirichlet(0.0)}, temporal_steps=2).composed is None
     assert on_host(star, (7, 7), {"u": Dirichlet(0.0)}, temporal_steps=2).composed is not None

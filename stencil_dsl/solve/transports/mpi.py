@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from stencil_dsl.errors import StencilError
-from stencil_dsl.runtime.devices import require_cupy
+from stencil_dsl.runtime.devices import gpu_available, require_cupy
 from stencil_dsl.solve.transports.base import TIMEOUT_SECONDS, Alone, Message, Pending, Transport
 
 LAUNCHED = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", "MPI_LOCALNRANKS", "SLURM_STEP_NUM_TASKS")
@@ -90,9 +90,26 @@ def _on_device(m: Message) -> bool:
     return hasattr(m.array, "__cuda_array_interface__")
 
 
-def world(timeout: float = TIMEOUT_SECONDS) -> Transport:
-    """All processes of an MPI launch (`mpirun -n N python program.py`); outside of one, this process alone."""
+def world(timeout: float = TIMEOUT_SECONDS, over: Literal["mpi", "nccl"] = "mpi") -> Transport:
+    """All processes of an MPI launch (`mpirun -n N python program.py`); outside of one, this process alone.
+
+    Where there are GPUs, each process of a host takes one of its own as long as there are enough.
+
+    Args:
+        timeout: seconds that a rank waits for another.
+        over: how faces travel: by MPI, between GPUs through host memory, or from GPU to GPU by NCCL.
+    """
     if not any(name in os.environ for name in LAUNCHED):
         return Alone()
     found = Mpi(timeout=timeout)
-    return found if found.size > 1 else Alone()
+    if found.size == 1:
+        return Alone()
+    if gpu_available():
+        cupy = require_cupy()
+        here = found.communicator.Split_type(found._mpi.COMM_TYPE_SHARED).Get_rank()
+        cupy.cuda.Device(here % cupy.cuda.runtime.getDeviceCount()).use()
+    if over == "nccl":
+        from stencil_dsl.solve.transports.nccl import Nccl
+
+        return Nccl(found)
+    return found
