@@ -13,6 +13,7 @@ from typing import Any
 
 from repro.baselines.published import VARIABLE, NotInstalled, folder
 from repro.rows import ROWS, SIZES
+from stencil_dsl.toolchain.paths import cache_root
 
 #: Module, function and arguments of a question.
 Ask = tuple[str, str, tuple[object, ...]]
@@ -21,6 +22,7 @@ Ask = tuple[str, str, tuple[object, ...]]
 def questions() -> Iterator[Ask]:
     """Every question whose kernels a device run launches."""
     from repro.random_draws import DRAWS
+    from repro.test_acoustic import SIZES as acoustic_sizes
     from repro.test_shapes import CASES
     from repro.test_steps import STENCILS, steps_of
 
@@ -30,6 +32,18 @@ def questions() -> Iterator[Ask]:
     yield ("test_groupings", "groupings", ())
     yield from (("test_random", "expression", (case,)) for case in DRAWS)
     yield ("test_tools", "folds", ())
+    yield from _loops()
+    yield from (("test_acoustic", "acoustic", (size, "zero")) for size in acoustic_sizes)
+
+
+def _loops() -> Iterator[Ask]:
+    """Time loops and the examples."""
+    from repro.test_examples import NAMES
+
+    yield ("test_solvers", "step", ())
+    yield ("test_solvers", "host", ())
+    yield from (("test_solvers", "scaling", (what,)) for what in ("star-7", "star-25", "acoustic"))
+    yield from (("test_examples", "examples", (name,)) for name in NAMES)
 
 
 def warm(arch: str, jobs: int, pack: Path | None = None, published: str | None = None) -> int:
@@ -41,17 +55,14 @@ def warm(arch: str, jobs: int, pack: Path | None = None, published: str | None =
     """
     if published is not None:
         os.environ[VARIABLE] = published  # for the processes that compile
-    if pack is not None:
-        from stencil_dsl.toolchain.paths import cache_root
-
-        if (cache_root() / "cuda").is_dir():
-            shutil.copytree(cache_root() / "cuda", pack / "cuda", dirs_exist_ok=True)
     failed = 0
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         for lines in pool.map(_compile, ((*ask, arch, pack) for ask in questions())):
             for line in lines:
                 failed += line.startswith("failed")
                 print(line, flush=True)
+    if pack is not None and (cache_root() / "cuda").is_dir():
+        shutil.copytree(cache_root() / "cuda", pack / "cuda", dirs_exist_ok=True)
     if pack is not None and folder().is_dir():
         shutil.copytree(folder(), pack / "published", dirs_exist_ok=True)
     return 1 if failed else 0
@@ -88,6 +99,8 @@ def _compile(ask: tuple[str, str, tuple[object, ...], str, Path | None]) -> list
 
 def _entries(variant: Any, target: Any) -> list[Any]:
     """Cache entries of a variant's kernels; none of one that is not compiled by the tile toolchain."""
+    if hasattr(variant, "entries"):
+        return list(variant.entries(target).values())
     if hasattr(variant, "parts"):
         return [part.make(target).entry for part in variant.parts]
     if hasattr(variant, "make"):

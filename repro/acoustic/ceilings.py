@@ -21,6 +21,7 @@ SHARES = tuple(Fraction(1, 2**k) for k in range(7, -1, -1))
 """1/128, 1/64, ... 1: the paper's."""
 
 ELEMENTS = 1 << 28
+_ROW = 1 << 18
 SCALE = 3.0
 THREADS, PER_THREAD = 256, 4
 STILL = 0.5
@@ -69,12 +70,11 @@ class PartlyRandom:
         self.random, self.count = RandomField(seed), int(share * RUN)
 
     def __call__(self, lo: Any, shape: Any, xp: Any) -> Any:
-        # Coordinates of a random field have 20 bits an axis.
-        at = xp.arange(lo[0], lo[0] + shape[0])
-        rows = -(-(lo[0] + shape[0]) // RUN) - lo[0] // RUN
-        values = self.random((lo[0] // RUN % (1 << 18), 0), (rows, RUN), xp).reshape(-1)
-        part = values[lo[0] % RUN : lo[0] % RUN + shape[0]]
-        return xp.where(at % RUN < self.count, part, STILL).astype("float32")
+        first, end = lo[0], lo[0] + shape[0]
+        # Coordinates of a random field have 20 bits an axis: an index is two of them.
+        cuts = [first, *range((first // _ROW + 1) * _ROW, end, _ROW), end]
+        parts = [self.random((a // _ROW, a % _ROW), (1, b - a), xp)[0] for a, b in zip(cuts, cuts[1:], strict=False)]
+        return xp.where(xp.arange(first, end) % RUN < self.count, xp.concatenate(parts), STILL).astype("float32")
 
 
 class TriadVariant(Variant):

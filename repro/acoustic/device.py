@@ -89,6 +89,10 @@ class TextRun:
         self.arrays["clock"] = xp.zeros(1, "int64")
         self._kernels = self._load(device, arch)
         self._graph: Any = None
+        for launch in (*made.launches, cuda.SOURCE):  # loads code, which must not happen while a graph is captured
+            self._launch(launch, self.arrays["u"], self.arrays["older"], xp.cuda.get_current_stream())
+        self.arrays["older"].fill(0)
+        self.restart()
 
     def _load(self, device: Any, arch: str) -> dict[str, Callable[..., None]]:
         text = self.made.source if self.made.variant != "triton" else program("plain", self.made.grid.cube).source

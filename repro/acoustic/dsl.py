@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
+from functools import cache
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -163,11 +165,21 @@ class Part:
     form: Form
 
 
+@cache
+def _definition(f: Any) -> Definition:
+    return Definition.of(f, "float32")
+
+
+def inner_cells(cube: Cube) -> int:
+    """Cells that the kernel of the inner box computes: up to three fewer along z than the box has."""
+    return prod(hi - lo for lo, hi in pieces(cube)[0][2])
+
+
 def parts(cube: Cube) -> Iterator[Part]:
     """All kernels of a step, in its order."""
     base = Layout.padded(shape(cube), HALO, "float32")
     for name, f, box in pieces(cube):
-        definition = Definition.of(f, "float32")
+        definition = _definition(f)
         fields = tuple(_profile_layout(cube, AXES[n]) if n in AXES else base for n in definition.fields)
         inputs = tuple(_region(layout, box) for layout in fields)
         yield Part(
@@ -204,6 +216,7 @@ LAYER = {"damped_x": _LAYER.with_(chunk=32), "damped_y": _LAYER, "damped_z": _LA
 the loop. Slabs that are 32 cells thin along z get tiles as thin, which are none of the model's candidates."""
 
 
+@cache
 def schedules(cube: Cube, arch: str) -> dict[str, Schedule]:
     """Kernel name to its schedule: what won a race where one was stored, else `LAYER` or the model's choice."""
     from stencil_dsl.runtime.select import choose
