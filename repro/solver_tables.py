@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from repro.scaling import Work, predict
 from repro.tables import of_question, ratio
+from stencil_dsl.solve.scaling import Work, predict
 from stencil_dsl.testing import stats
 
 BASELINE = {"test_step": "sweep", "test_host": "raw-kernel", "test_scaling": "one"}

@@ -217,7 +217,8 @@ def test_device_arrays_travel_through_host_memory_under_mpi() -> None:
     end = Mpi.__new__(Mpi)
     end.communicator, end.rank, end.timeout, end.device_buffers = Communicator(), 0, 1.0, False
     source, target = np.arange(3.0).view(OnDevice), np.zeros(3).view(OnDevice)
-    end.post([Message(1, 5, source, "a face")], []).wait()
+    sent[5] = np.zeros(3)
+    end.post([Message(1, 5, source, "a face")], [Message(1, 5, target, "a face")]).wait()
     end.post([], [Message(1, 5, target, "a face")]).wait()
     assert np.array_equal(target, source)
 

@@ -46,11 +46,11 @@ class Mpi(Transport):
         if self.device_buffers and any(_on_device(m) for m in sends):
             # MPI knows nothing of streams: what is sent must be there.
             require_cupy().cuda.get_current_stream().synchronize()
-        host = {id(m): self._host(m, m in sends) for m in (*sends, *receives)}
-        requests = [(m, self.communicator.Irecv(host[id(m)], m.peer, m.tag)) for m in receives]
-        requests += [(m, self.communicator.Isend(host[id(m)], m.peer, m.tag)) for m in sends]
-        staged = [(m.array, host[id(m)]) for m in receives if host[id(m)] is not m.array]
-        return _Requests(self, requests, staged)
+        into, out = ([self._host(m, full) for m in messages] for messages, full in ((receives, False), (sends, True)))
+        requests = [(m, self.communicator.Irecv(a, m.peer, m.tag)) for m, a in zip(receives, into, strict=True)]
+        requests += [(m, self.communicator.Isend(a, m.peer, m.tag)) for m, a in zip(sends, out, strict=True)]
+        staged = [(m.array, a) for m, a in zip(receives, into, strict=True) if a is not m.array]
+        return _Requests(self, requests, staged, out)
 
     def _host(self, m: Message, full: bool) -> Any:
         """What MPI is given of a message: its array, or host memory in place of it."""
@@ -72,12 +72,21 @@ class Mpi(Transport):
 
 
 class _Requests(Pending):
-    """Attributes:
-    staged: device arrays and the host memory that they are received in.
+    """Messages under way.
+
+    Attributes:
+        staged: device arrays and the host memory that they are received in.
+        out: what is sent, which has to last until then.
     """
 
-    def __init__(self, end: Mpi, requests: list[tuple[Message, Any]], staged: Sequence[tuple[Any, Any]]) -> None:
-        self.end, self.requests, self.staged = end, requests, staged
+    def __init__(
+        self,
+        end: Mpi,
+        requests: list[tuple[Message, Any]],
+        staged: Sequence[tuple[Any, Any]],
+        out: Sequence[Any],
+    ) -> None:
+        self.end, self.requests, self.staged, self.out = end, requests, staged, out
 
     def wait(self) -> None:
         for message, request in self.requests:

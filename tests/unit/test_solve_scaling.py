@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from repro.scaling import Link, Work, predict
+from stencil_dsl.solve.scaling import Link, Work, predict
 
 STAR = Work(0.58e-3 / 512**3, radius=1, bytes_a_cell=8, launch=3e-6, narrow=2.0)
 
