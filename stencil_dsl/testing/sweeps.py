@@ -61,7 +61,7 @@ def sweep_question(
     values = dict(scalars or {})
     inputs = {field: RandomField(seed, dtype) for seed, field in enumerate(definition.fields)}
     variants: list[Variant] = [
-        KernelVariant(key, maker(stencil, shape, schedule, dtype, store, steps), definition.fields, values)
+        KernelVariant(key, maker(definition, shape, schedule, store), definition.fields, values)
         for key, schedule in schedules.items()
     ]
     variants += others
@@ -93,14 +93,9 @@ def _definition(stencil: Stencil, dtype: str) -> Definition:
 
 
 def maker(
-    stencil: Stencil,
-    shape: Sequence[int],
-    schedule: Schedule | None,
-    dtype: str,
-    store: Path | None = None,
-    steps: int = 1,
+    definition: Definition, shape: Sequence[int], schedule: Schedule | None, store: Path | None = None
 ) -> Callable[[Target], Kernel]:
-    """A function that compiles the stencil for a target, once each."""
+    """A function that compiles a stencil for a target, once each. Reading a wide one takes longer than the rest."""
     kernels: dict[Target, Kernel] = {}
 
     def make(target: Target) -> Kernel:
@@ -108,18 +103,11 @@ def maker(
         if target not in kernels and made is not None and schedule is not None:
             kernels[target] = made.with_toolkit(target.toolkit)
         if target not in kernels:
-            import stencil_dsl
+            from stencil_dsl.runtime.kernel import Kernel, Options
+            from stencil_dsl.runtime.tuning_store import TuningStore
 
-            kernels[target] = stencil_dsl.compile(
-                stencil,
-                target.arch,
-                dtype,
-                shape=shape,
-                schedule=schedule,
-                toolkit=target.toolkit,
-                store=stencil_dsl.TuningStore(store) if store else None,
-                temporal_steps=steps,
-            )
+            options = Options(target.arch, target.toolkit, store=TuningStore(store) if store else None)
+            kernels[target] = Kernel(definition, shape, schedule, options)
         return kernels[target]
 
     return make
