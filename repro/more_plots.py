@@ -18,11 +18,12 @@ def figures(table: Table) -> dict[str, Paint]:
     """Name -> painter of what the records allow."""
     found: dict[str, Paint] = {}
     painters = {"steps": _steps, "shapes": _shapes, "groupings": _groupings, "random": _random, "stacks": _stacks}
+    painters |= {"row_fold": _row_fold, "pairings": _pairings}
     for spec in SPECS:
         if spec.stem not in painters:
             continue
         of = lines(spec, table)
-        needed = "instructions" if spec.stem == "stacks" else "ms"
+        needed = "instructions" if spec.stem in ("stacks", "row_fold", "pairings") else "ms"
         if any(line[needed] for line in of):
             found[spec.stem] = _bound(painters[spec.stem], of)
     return found | acoustic.figures(table)
@@ -154,12 +155,56 @@ def _stacks(of: list[dict[str, str]], axes: Any) -> None:
     axes.legend(loc="upper center", ncols=3)
 
 
+def _row_fold(of: list[dict[str, str]], axes: Any) -> None:
+    """What each way to get rows is made of; hollow: shared-memory instructions as published."""
+    kept = [line for line in of if line["instructions"]]
+    looks = (("instructions", "o", _BLUE, "all instructions"), ("loads", "^", _GREEN, "global loads"))
+    looks += (("shared_memory_instructions", "s", _ORANGE, "shared memory"),)
+    for column, marker, colour, label in looks:
+        xs = [int(line[column] or 0) for line in kept]
+        axes.plot(xs, range(len(kept) - 1, -1, -1), marker, color=colour, label=label)
+    column = "paper_shared_memory_instructions"
+    published = [(int(line[column]), len(kept) - 1 - n) for n, line in enumerate(kept) if line[column]]
+    if published:
+        axes.plot(*zip(*published, strict=True), "s", mfc="none", mec=_ORANGE, ms=9, label="shared memory, published")
+    axes.set_yticks(range(len(kept)), [line["variant"] for line in reversed(kept)])
+    axes.set_xscale("symlog", linthresh=10)
+    axes.set_xticks([0, 10, 100, 1000], ["0", "10", "100", "1000"])
+    axes.set_xlim(-1, None)
+    axes.set_ylim(-0.6, len(kept) + 0.6)
+    axes.set_xlabel("instructions of the kernel")
+    axes.legend(loc="upper left", ncols=2)
+
+
+def _pairings(of: list[dict[str, str]], axes: Any) -> None:
+    """Instructions by pairing of tools; a cross is a pairing that refuses to compile."""
+    order = [line for line in of if line["instructions"] or "failed" in line["failure"]]  # not what is not installed
+    names = [" / ".join(line["variant"].split("-")[1::2]) + f", {line['arch']}" for line in order]
+    for column, fill, label in (("instructions", _BLUE, "measured"), ("paper_instructions", "none", "published")):
+        points = [(int(line[column]), len(order) - 1 - n) for n, line in enumerate(order) if line[column]]
+        if column == "paper_instructions":
+            points = [point for point in points if order[len(order) - 1 - point[1]]["arch"] == "sm_120"]
+        if points:
+            marker, edge = ("o", _BLUE) if column == "instructions" else ("D", _GREY)
+            axes.plot(*zip(*points, strict=True), marker, mfc=fill, mec=edge, label=label)
+    refused = [len(order) - 1 - n for n, line in enumerate(order) if not line["instructions"]]
+    axes.plot([0] * len(refused), refused, "x", color=_ORANGE, label="refused", clip_on=False)
+    axes.set_yticks(range(len(order)), list(reversed(names)), fontsize=7.5)
+    axes.set_xlim(0, None)
+    axes.set_ylim(-0.6, len(order) + 0.9)
+    axes.set_xlabel("instructions of the 27-point kernel")
+    axes.set_ylabel("tileiras / libnvvm / ptxas")
+    axes.legend(loc="upper left", ncols=3)
+
+
 CAPTIONS = {
     "steps": "Time a step over a copy of the bytes of one step. Dotted: one pass over memory for k steps.",
     "shapes": "Time a point by case: what the compiler chose, the shifted schedule, and a copy of the same bytes.",
     "groupings": "Groupings of CNS's outputs over the fused kernel, 512³; hollow: as published.",
     "random": "Random expressions, 256³: the DSL over the best array and the best brick kernel; hollow: the published "
     "ratios of other draws.",
+    "row_fold": "27-point box: instructions of each way to get rows; hollow: shared-memory instructions as published.",
+    "pairings": "Instructions of the 27-point box by pairing of tools; hollow: as published (sm_120).",
     "stacks": "Instructions of the checked kernels by toolkit release (sm_120).",
     **acoustic.CAPTIONS,
 }
