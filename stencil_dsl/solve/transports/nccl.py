@@ -5,6 +5,7 @@ Everything else (gathering values, agreeing) goes through another transport: thr
 
 from __future__ import annotations
 
+import importlib
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -33,7 +34,7 @@ class Nccl(Transport):
 
     def __init__(self, control: Transport, library: Any = None) -> None:
         self.control, self.rank, self.size, self.timeout = control, control.rank, control.size, control.timeout
-        self.library = require_cupy().cuda.nccl if library is None else library
+        self.library = _nccl() if library is None else library
         mine = self.library.get_unique_id() if self.rank == 0 else None
         self.communicator = self.library.NcclCommunicator(self.size, control.allgather(mine)[0], self.rank)
         self._outstanding: deque[Any] = deque()
@@ -91,6 +92,15 @@ class Nccl(Transport):
 
     def allgather(self, value: Any) -> list[Any]:
         return self.control.allgather(value)
+
+
+def _nccl() -> Any:
+    """CuPy's module, which `import cupy` leaves out."""
+    require_cupy()
+    found = importlib.import_module("cupy.cuda.nccl")
+    if not found.available:
+        raise StencilError("CuPy does not find the NCCL library; pip install nvidia-nccl-cu13")
+    return found
 
 
 class _InStream(Pending):
