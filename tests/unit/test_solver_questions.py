@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 
 from repro import test_solvers as questions
 from repro.example_cases import CASES
-from repro.loops import LoopVariant
+from repro.loops import LoopVariant, WrongValues
 from repro.test_examples import NAMES
 from stencil_dsl.solve import Periodic
+from stencil_dsl.testing import Target
 
 SHAPE = (12, 10, 16)
 
@@ -29,11 +32,31 @@ def test_loops_keep_to_the_waves(name: str, ranks: int, more: dict) -> None:
     assert questions.distance(name, SHAPE, loop) > 0.01
 
 
+@pytest.mark.parametrize("ranks", [0, 2])
+def test_a_loop_is_checked_before_it_is_timed(ranks: int) -> None:
+    """What a device run does with a variant, on host arrays; a launch makes its steps, whatever the stream."""
+    made: list = []
+
+    def make(device: str, arch: str):
+        made.append(questions.star_loop("star-7", SHAPE, Periodic(), ranks, {}, "cpu", arch))
+        made[-1].set("u", partial(questions.waves, SHAPE, questions.HEIGHTS))
+        return made[-1]
+
+    bench = SimpleNamespace(target=Target("sm_90"))
+    variant = LoopVariant("loop", make, 4, 12 * 10 * 16, partial(questions.distance, "star-7", SHAPE))
+    prepared = variant.prepare(bench)  # type: ignore[arg-type]
+    assert prepared.facts["error"] < 1e-13 and prepared.facts["kernels"] >= 1 and made[0].step == 4
+    prepared.enqueue(None)
+    assert made[0].step == 8
+    with pytest.raises(WrongValues, match="relative error 1 exceeds"):
+        replace(variant, error=lambda loop: 1.0).prepare(bench)  # type: ignore[arg-type]
+
+
 def test_every_variant_of_a_question_has_a_test() -> None:
     for make, ids in ((questions.step, questions.STEP), (questions.host, questions.HOST)):
         assert tuple(v.id for v in make().variants) == ids
-    for what in ("star-7", "star-25", "acoustic"):
+    for what in questions.SCALING:
         found = questions.scaling(what).variants
-        assert tuple(v.id for v in found) == questions.SCALING
+        assert tuple(v.id for v in found) == questions.SCALING[what]
         assert all(isinstance(v, LoopVariant) and (v.cells == 2 * 512**3) == ("weak" in v.id) for v in found)
     assert tuple(CASES) == NAMES
