@@ -42,6 +42,16 @@ def test_every_arch_and_toolkit_asked_gets_an_item(bed):
     done.stdout.fnmatch_lines(["*fast@13.4*sm_120*"])
 
 
+def test_with_a_device_each_variant_is_compiled_once_where_it_is_launched(bed):
+    bed.module("fast", "broken", "copy")
+    done = bed.run("--gpu", "-k", "8")
+    done.assert_outcomes(passed=2, failed=1)
+    done.stdout.fnmatch_lines(["*doubling-8, broken, sm_90: ToolchainError: no such instruction*"])
+    assert (bed.path / "compiled.log").read_text().splitlines() == ["fast sm_90 None", "broken sm_90 None"]
+    rows = {row["variant"]: row for row in bed.rows()}
+    assert rows["fast"]["facts"]["registers"] == 40 and rows["fast"]["samples"]
+
+
 def test_groups_are_interleaved_and_the_order_reversed_each_round(bed):
     bed.module("fast", "slow", "copy")
     done = bed.run("--gpu", "--rounds", "10")
@@ -147,6 +157,7 @@ def test_a_card_that_always_throttles_is_reported_not_dropped(bed):
     (row,) = bed.rows()
     assert row["throttled"] is True and row["dropped"] == 0
     assert all(sample["used"] for sample in row["samples"])
+    assert len(row["samples"]) == 9, "extra rounds would throttle too"
 
 
 def test_xdist_measures_each_group_once_and_the_controller_writes(bed):
