@@ -111,14 +111,14 @@ def find_source(fn: object) -> FunctionSource:
     if code.co_name == "<lambda>":
         raise place.error("a lambda cannot be read as a stencil", "write it as a `def`")
     linecache.checkcache(code.co_filename)
-    lines = linecache.getlines(code.co_filename, fn.__globals__)
+    lines = tuple(linecache.getlines(code.co_filename, fn.__globals__))
     if not lines:
         raise place.error(
             f"the source text of '{fn.__name__}' is not available",
             "define the function in a file or a notebook cell, or register the text given to exec "
             "in linecache.cache under the file name it was compiled with",
         )
-    node = _locate(tuple(lines), code)
+    node = _locate(lines, code)
     if node is None:
         raise place.error(
             f"the text of '{code.co_filename}' has no function '{code.co_name}' at this line",
@@ -126,7 +126,13 @@ def find_source(fn: object) -> FunctionSource:
         )
     if isinstance(node, ast.AsyncFunctionDef):
         raise place.error("an async function cannot be read as a stencil", "use a plain `def`")
-    return FunctionSource(fn, node, code.co_filename, tuple(line.rstrip("\r\n") for line in lines))
+    return FunctionSource(fn, node, code.co_filename, _stripped(lines))
+
+
+@lru_cache(maxsize=32)
+def _stripped(lines: tuple[str, ...]) -> tuple[str, ...]:
+    """The lines without their ends; a stencil that calls others asks for many functions of one file."""
+    return tuple(line.rstrip("\r\n") for line in lines)
 
 
 def _locate(lines: tuple[str, ...], code: types.CodeType) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
@@ -146,7 +152,7 @@ def _locate(lines: tuple[str, ...], code: types.CodeType) -> ast.FunctionDef | a
 
 @lru_cache(maxsize=32)
 def _functions(tree: ast.Module) -> tuple[ast.FunctionDef | ast.AsyncFunctionDef, ...]:
-    """All functions of a file: a stencil that calls others asks for many of the same one."""
+    """All functions of a file."""
     return tuple(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
 
 

@@ -77,7 +77,8 @@ def profile(job: Job, limit_s: float) -> dict[str, Any]:
     tool = find()
     if tool is None:
         raise ProfileError(missing())
-    wanted, unavailable = list(METRICS), []
+    wanted = list(METRICS)
+    unavailable: list[str] = []
     while wanted:
         text, words = _run(tool, job, wanted, limit_s)
         unknown = unknown_metrics(words, wanted)
