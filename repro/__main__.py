@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from repro.render import render
-from repro.rows import ROWS, SIZES
+from repro.rows import ROWS
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -16,9 +16,11 @@ def main(argv: list[str] | None = None) -> int:
     drawing = commands.add_parser("render", help="redraw tables, plots and reports from record files")
     drawing.add_argument("--results", type=Path, default=Path("results"), help="where the records are (results)")
     drawing.add_argument("--out", type=Path, help="where to draw (default: beside the records)")
-    racing = commands.add_parser("tune", help="race schedules on the GPU and store the fastest of each row and size")
-    racing.add_argument("--size", type=int, action="append", help=f"edge of the cube, repeatable (default: {SIZES})")
-    racing.add_argument("--row", choices=list(ROWS), action="append", help="repeatable (default: all)")
+    racing = commands.add_parser("tune", help="race schedules on the GPU and store the fastest for each kernel")
+    racing.add_argument(
+        "names", nargs="*", metavar="NAME", help="row, row-steps-k or shape of the tables (default: the nine rows)"
+    )
+    racing.add_argument("--rounds", type=int, default=1, help="races among the neighbours of the fastest (1)")
     racing.add_argument("--arch", default="sm_90")
     warming = commands.add_parser("warm", help="compile everything that a timed run will ask for")
     warming.add_argument("--arch", default="sm_90")
@@ -31,9 +33,11 @@ def main(argv: list[str] | None = None) -> int:
 
         return warm(chosen.arch, chosen.jobs, chosen.pack, chosen.published)
     if chosen.command == "tune":
-        from repro.tuning import tune
+        from repro.tuning import subjects, tune
 
-        return tune(tuple(chosen.size or SIZES), tuple(chosen.row or ROWS), chosen.arch)
+        if unknown := set(chosen.names) - set(subjects()):
+            parser.error(f"no such kernels: {', '.join(sorted(unknown))}; there are {', '.join(subjects())}")
+        return tune(tuple(chosen.names or ROWS), chosen.arch, chosen.rounds)
     return render(chosen.results, chosen.out)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
@@ -17,6 +17,7 @@ from stencil_dsl.runtime.tuning_store import TuningStore
 from stencil_dsl.runtime.validate import TOLERANCE
 from stencil_dsl.schedule.candidates import candidates, plain_schedule
 from stencil_dsl.schedule.model import Prediction, predict
+from stencil_dsl.schedule.neighbours import neighbours
 from stencil_dsl.schedule.schedule import Schedule
 from stencil_dsl.schedule.shuffle_candidates import shuffle_candidates
 from stencil_dsl.schedule.target import Target, target_for
@@ -103,7 +104,7 @@ def compile_best(
     """Compile the first `count` in parallel processes; those that spill in the loop are dropped while others remain."""
     chosen = ranked[:count]
     for c in chosen:
-        c.spec = Specialization(definition, form, c.schedule)
+        c.spec = c.spec or Specialization(definition, form, c.schedule)
     requests = [BuildRequest(**c.spec.request(arch), toolkit=toolkit) for c in chosen if c.spec is not None]
     results = build_many(requests, cache=cache)
     for done, (candidate, result) in enumerate(zip(chosen, results, strict=True), 1):
@@ -141,7 +142,7 @@ def choose(
 
     Args:
         mode: "model" compiles nothing; "compile" compiles the best few and drops what spills; "measure" also times
-            them on the device.
+            them on the device, and then schedules one step away from the fastest.
 
     Raises:
         StencilError: for an unknown mode.
@@ -169,14 +170,21 @@ def choose(
     if mode == "compile":
         return kept[0].schedule
     best = measure(definition, form, kept, arch, toolkit, cache, note)
-    _remember(store, definition, form, gpu, kit, best, len(kept))
+    raced = len(kept)
+    problem = problem_of(definition, form)
+    near = [Candidate(s, predict(problem, s, target)) for s in neighbours(problem, best.schedule, target)]
+    if near:
+        kept = compile_best(definition, form, [best, *near], len(near) + 1, arch, toolkit, cache, note)
+        best = measure(definition, form, kept, arch, toolkit, cache, note)
+        raced += len(kept)
+    _remember(store, definition, form, gpu, kit, best, raced)
     return best.schedule
 
 
 def contest(
     definition: Definition,
     form: Form,
-    schedules: list[Schedule],
+    schedules: Sequence[Schedule | Specialization],
     arch: str,
     store: TuningStore,
     toolkit: Toolkit | str | None = None,
@@ -186,15 +194,19 @@ def contest(
 
     Schedules that are not legal, do not compile, spill or compute wrong values drop out; raises where none is left.
 
+    Args:
+        schedules: or what they make of this definition and form, where that is at hand already.
+
     Returns:
         those that were timed, the fastest first.
     """
     assert form.shape is not None
     target, problem = target_for(arch), problem_of(definition, form)
     entered = []
-    for schedule in schedules:
+    for each in schedules:
+        schedule, spec = (each.schedule, each) if isinstance(each, Specialization) else (each, None)
         with suppress(ScheduleError):
-            entered.append(Candidate(schedule, predict(problem, schedule, target)))
+            entered.append(Candidate(schedule, predict(problem, schedule, target), spec))
     kept = compile_best(definition, form, entered, len(entered), arch, toolkit, cache, _silent)
     best = measure(definition, form, kept, arch, toolkit, cache, _silent)
     _remember(store, definition, form, *_names(target, toolkit, "measure"), best, len(kept))

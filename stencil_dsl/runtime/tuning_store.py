@@ -9,7 +9,6 @@ import os
 import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from math import log2
 from pathlib import Path
 from typing import Any
 
@@ -73,8 +72,9 @@ def _text(node: Node) -> str:
 
 
 def shape_class(shape: tuple[int, ...]) -> str:
-    """Shapes that want the same schedule: extents to the next lower power of two, and how rows divide into tiles."""
-    sizes = "x".join(str(2 ** int(log2(n))) for n in shape)
+    """Shapes that want the same schedule: extents to three binary digits, and how rows divide into tiles."""
+    digits = [max(0, n.bit_length() - 3) for n in shape]
+    sizes = "x".join(str(n >> d << d) for n, d in zip(shape, digits, strict=True))
     width = next((w for w in (256, 128, 64) if shape[-1] % w == 0), 1)
     return f"{sizes}/{width}"
 

@@ -13,6 +13,9 @@ THREADS = 128
 ROW_TILES = ((1, 128), (2, 64), (4, 32))
 """(y, z) tiles with one element, or one pair, a thread."""
 
+NARROW_TILES = ((8, 16), (16, 8))
+"""For rows that the others do not divide: less of the last tile is waste."""
+
 
 def plain_schedule(ndim: int) -> Schedule:
     """Rows of 128, one element a thread, in source order: legal for any stencil on any array."""
@@ -36,7 +39,9 @@ def streaming_candidates(graph: Graph, dtype: str, shape: tuple[int, ...] | None
     if graph.ndim == 1:
         return
     pair = PAIR_BYTES // ITEMSIZE[dtype]
-    tiles = ROW_TILES if graph.ndim == 3 else ((1, 128), (1, 256), (1, 64))
+    tiles: tuple[tuple[int, int], ...] = ROW_TILES if graph.ndim == 3 else ((1, 128), (1, 256), (1, 64))
+    if graph.ndim == 3 and shape is not None and shape[-1] % (pair * ROW_TILES[-1][1]):
+        tiles += NARROW_TILES
     rows = (2, 1, 3, 4) if graph.ndim == 3 else (1,)
     mixed = any(len(n.planes) > 1 and n.op not in ("add", "sub", "neg") for n in graph.outputs)
     carries = ("reload", "queue") if mixed or order == "source" else ("reload",)

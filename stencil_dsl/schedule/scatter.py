@@ -92,7 +92,7 @@ class Scatter:
             if s.hi == farthest >= LOOP_FROM
             and s.open_outputs
             and self.body.schedule.head_loop
-            and self.body.g.nx // self.body.g.chunks >= farthest
+            and self.body.g.planes(self.body.g.chunks - 1) >= farthest
         ]
         for i, total in enumerate(self.body.plan.sums):
             end, skipped = (0, total.hi) if i in looped else (total.hi, 0)
@@ -153,21 +153,25 @@ class Scatter:
         """Add what planes contribute to the accumulators of their open outputs.
 
         All sums and rows of a block advance together, row by row of what is loaded: a row is used by all outputs that
-        read it and is then done with, so that few rows are in registers at a time.
+        read it and is then done with, so that few rows are in registers at a time. Which rows come first is up to the
+        schedule: the assembler keeps to it where registers are short.
         """
+        schedule, g = self.body.schedule, self.body.g
         work: list[tuple[int, int, _Plane, Group, int | None]] = []
         for number, plane in enumerate(planes):
             plane.mirrored = self._mirrored(plane.total, plane.wanted)
-            first = plane.key[1] * self.body.g.ty
+            first = plane.key[1] * g.ty
             for group in plane.total.groups:
                 places = [dx for dx, _ in group.vector if dx in plane.wanted]
                 rows = sorted(_by_row(group))
-                if len(places) == 1 and abs(places[0]) not in plane.mirrored:
-                    # One use: adding row by row takes no more operations than summing the rows first.
+                single = len(places) == 1 and abs(places[0]) not in plane.mirrored
+                if single and schedule.sums != "groups":
                     work += [(first + row, number, plane, group, row) for row in rows]
                 elif places:
                     work.append((first + rows[-1], number, plane, group, None))
-        for _, _, plane, group, row in sorted(work, key=lambda w: w[:2]):
+        middle = (g.rows - 1) * g.ty
+        outward = {"inward": -1, "outward": 1}.get(schedule.sums, 0)
+        for _, _, plane, group, row in sorted(work, key=lambda w: (outward * abs(2 * w[0] - middle), *w[:2])):
             self._add(plane, group, row, x)
         for plane in planes:
             for dx, sign in plane.mirrored.items():

@@ -35,6 +35,9 @@ class Schedule:
         unroll: streaming: planes a trip of the loop.
         ahead: streaming: request the block's own rows one plane early.
         loads_first: streaming: write a trip's loads before its arithmetic.
+        sums: streaming: what is added to the accumulators first. "rows": one row of a plane after the other along y, so
+            that a row is done with early; "inward" and "outward": from the block's edges to its own rows, or from
+            those on; "groups": rows that have one coefficient are summed and multiplied once.
         latency: hint on loads, 1 (near) to 10 (DRAM), or None.
         carry: streaming: values of earlier planes that are not scattered are loaded again ("reload") or carried
             through the loop as raw loads ("queue").
@@ -57,6 +60,7 @@ class Schedule:
     unroll: int = 1
     ahead: bool = False
     loads_first: bool = False
+    sums: Literal["rows", "inward", "outward", "groups"] = "rows"
     latency: int | None = None
     carry: Literal["reload", "queue"] = "reload"
     head_loop: bool = True
@@ -122,6 +126,7 @@ class Schedule:
             parts += [f"rows {self.rows}", f"chunk {self.chunk}"]
             parts += [f"unroll {self.unroll}"] * (self.unroll > 1) + [self.carry] * (self.carry != "reload")
             parts += ["loads first"] * self.loads_first
+            parts += [f"{self.sums} first"] * (self.sums != "rows") + ["one tail"] * (not self.split_tail)
             parts += ["ahead"] * self.ahead + ["straight head"] * (not self.head_loop)
         parts += [f"occupancy {self.occupancy}"] * (self.occupancy is not None)
         parts += [f"{self.warps} warps"] * (self.warps != 4) + [f"latency {self.latency}"] * (self.latency is not None)
@@ -136,6 +141,7 @@ _CHOICES: dict[str, tuple[Any, ...]] = {
     "block_order": ("z", "y"),
     "loads": ("auto", "unchecked", "checked"),
     "carry": ("reload", "queue"),
+    "sums": ("rows", "inward", "outward", "groups"),
     "warps": (1, 2, 4, 8, 16),
     "pair": (1, 2, 4),
     "opt_level": (0, 1, 2, 3),

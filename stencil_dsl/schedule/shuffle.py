@@ -61,7 +61,7 @@ def lower(problem: Problem, schedule: Schedule) -> Lowered:
     kernel_op = module.body.block.first_op
     assert kernel_op is not None
     module.body.block.insert_op_before(LibraryOp(library.name, description), kernel_op)
-    owned = (-(-g.nx // g.chunks), g.rows, g.tz * g.pair)
+    owned = (g.planes(0), g.rows, g.tz * g.pair)
     return Lowered(
         module,
         problem.name,

@@ -70,12 +70,12 @@ def geometry(problem: Problem, schedule: Schedule, plan: Plan) -> Geometry:
     if not room:
         tail = min(lead + schedule.ahead, nx)
         chunks = min(chunks, nx // tail)
-    shortest = nx // chunks
+    unroll = schedule.unroll
+    shortest = nx // unroll // chunks * unroll
+    if nx % unroll or shortest == 0 or (shortest < tail and not room):
+        unroll, shortest = 1, nx // chunks
     if shortest < tail:
         tail = 0
-    unroll = schedule.unroll
-    if nx % chunks or shortest < unroll:
-        unroll = 1
     # What does not fill a trip of the loop joins the tail.
     tail += (shortest - tail) % unroll if unroll > 1 else 0
     return Geometry(
@@ -194,7 +194,7 @@ def lower(problem: Problem, schedule: Schedule) -> Lowered:
     builder = TileBuilder(block, problem.element, _compute_tile(problem, g), fast, schedule.loads_first)
     Body(problem, schedule, o.plan, g, builder, o.axes).build()
     module = wrap_module(problem, block, schedule, list(o.params), o.grid)
-    owned = (-(-g.nx // g.chunks), g.rows * g.ty, g.tz * g.pair)
+    owned = (g.planes(0), g.rows * g.ty, g.tz * g.pair)
     return Lowered(
         module,
         problem.name,
@@ -210,7 +210,9 @@ def count(problem: Problem, schedule: Schedule, o: Outline) -> Counts:
     """What one trip of the loop would be; the same for all chunks and hints."""
     g = o.geometry
     sums = len(o.plan.sums)
-    key = (schedule.order, sums, schedule.carry, schedule.ahead and g.tail > 0, g.ty, g.tz, g.pair, g.rows, g.unroll)
+    ahead = schedule.ahead and g.tail > 0
+    order = (schedule.order, schedule.sums)
+    key = (order, sums, schedule.carry, ahead, g.ty, g.tz, g.pair, g.rows, g.unroll)
     if key in problem.graph.counts:
         return problem.graph.counts[key]
     builder = CountingBuilder(len(o.params), _compute_tile(problem, g), schedule.order == "fast")

@@ -20,7 +20,7 @@ class Geometry:
 
     Attributes:
         tiles_y, tiles_z: tiles that cover the interior.
-        chunks: blocks along the streamed axis; planes are dealt out evenly.
+        chunks: blocks along the streamed axis; planes are dealt out evenly, `unroll` at a time.
         tail: planes at the end of a chunk that are not taken in the loop.
         unroll: planes a trip.
     """
@@ -41,7 +41,12 @@ class Geometry:
     @property
     def trips(self) -> bool:
         """Whether any chunk has planes beside its tail."""
-        return -(-self.nx // self.chunks) > self.tail
+        return self.planes(0) > self.tail
+
+    def planes(self, chunk: int) -> int:
+        """Length of a chunk; the first ones are the longest."""
+        base, rest = divmod(self.nx // self.unroll, self.chunks)
+        return (base + (chunk < rest)) * self.unroll
 
 
 Queue = dict[tuple[int, int, int], dict[int, Value]]
@@ -86,14 +91,19 @@ class Body:
             # The last block moves back instead of overhanging: it computes some rows a second time.
             spill = g.tiles_y % g.rows
             self.y = b.iop("min", first, g.tiles_y - g.rows, "y") if spill else first
-        base, rest = divmod(g.nx, g.chunks)
-        self.x0 = b.iop("mul", ids[0], base, None if rest else "x0")
+        base, rest = divmod(g.nx // g.unroll, g.chunks)
         if rest:
-            self.x0 = b.iop("add", self.x0, b.iop("min", ids[0], rest), "x0")
-            after = b.iop("add", ids[0], 1)
-            self.x1 = b.iop("add", b.iop("mul", after, base), b.iop("min", after, rest), "x1")
+            self.x0 = self._dealt(ids[0], base, rest, "x0")
+            self.x1 = self._dealt(b.iop("add", ids[0], 1), base, rest, "x1")
         else:
-            self.x1 = b.iop("add", self.x0, base, "x1")
+            self.x0 = b.iop("mul", ids[0], base * g.unroll, "x0")
+            self.x1 = b.iop("add", self.x0, base * g.unroll, "x1")
+
+    def _dealt(self, chunks: Value, base: int, rest: int, name: str) -> Value:
+        """Planes of so many chunks, of which the first `rest` have a share more than the others."""
+        b, unroll = self.b, self.g.unroll
+        shares = b.iop("add", b.iop("mul", chunks, base), b.iop("min", chunks, rest), None if unroll > 1 else name)
+        return b.iop("mul", shares, unroll, name) if unroll > 1 else shares
 
     # -- memory
 

@@ -72,6 +72,7 @@ def random_schedule(
         "ahead": chance(choose, 30),
         "head_loop": chance(choose, 60),
         "loads_first": chance(choose, 30),
+        "sums": choose.one_of(("rows", "inward", "outward", "groups")),
     }
     if kind == "shuffle":
         options |= {"tile": (1,) * (ndim - 1) + (32,), "warps": 1, "ahead": False, "carry": "reload"}

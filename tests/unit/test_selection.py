@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from math import ceil, prod
 
 import pytest
 from xdsl.dialects import scf
 
-from repro import stencils
+from repro import more_stencils, stencils
 from stencil_dsl import Schedule, StencilError, TuningStore, compile, stencil
 from stencil_dsl.dialects import tile
 from stencil_dsl.runtime import select
@@ -16,6 +17,7 @@ from stencil_dsl.runtime.specialize import padded_form, problem_of
 from stencil_dsl.runtime.tuning_store import graph_hash, shape_class
 from stencil_dsl.schedule import shifted, streaming
 from stencil_dsl.schedule.model import predict
+from stencil_dsl.schedule.neighbours import fitted_chunks, neighbours
 from stencil_dsl.schedule.target import H200, target_for
 
 FAST = Schedule("streaming", tile=(1, 1, 128), pair=2, rows=2, chunk=32, occupancy=4, order="fast")
@@ -99,11 +101,12 @@ def test_store_round_trip(tmp_path) -> None:
     store.put("star_7", graph, "float64", (90, 90, 256), "Some GPU", "13.5", FAST, {"ms": 1.0})
     again = TuningStore(store.path)
     # Extents of one class share a schedule, and so do toolkits where nothing better is known.
-    assert again.find(graph, "float64", "fast", (100, 120, 256), "Some GPU", "13.5") == FAST
+    assert again.find(graph, "float64", "fast", (95, 82, 256), "Some GPU", "13.5") == FAST
     assert again.find(graph, "float64", "fast", (90, 90, 256), "Some GPU", "13.4") == FAST
     for other in (("float32", "fast", "Some GPU"), ("float64", "source", "Some GPU"), ("float64", "fast", "Another")):
         assert again.find(graph, other[0], other[1], (90, 90, 256), other[2], "13.5") is None
     assert shape_class((513, 512, 300)) == "512x512x256/1"
+    assert shape_class((500,) * 3) != shape_class((300,) * 3)
     assert json.loads(store.path.read_text())["schedules"][0]["schedule"]["chunk"] == 32
 
 
@@ -134,6 +137,35 @@ def test_compiling_drops_what_spills(tmp_path, monkeypatch) -> None:
     kept = select.compile_best(definition, form, entered, 2, "sm_90", None, None, lambda text: None)
     assert [c.schedule.rows for c in kept] == [1]
     assert "spills" in entered[0].out
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"), [("star_13", (256,) * 3), ("iso3dfd", (300, 200, 513)), ("plane_5", (900, 700))]
+)
+def test_neighbours_are_legal_and_differ_in_one_choice(name: str, shape: tuple[int, ...]) -> None:
+    f = getattr(stencils if len(shape) == 3 else more_stencils, name)
+    definition = Definition.of(f, "float64")
+    problem = problem_of(definition, padded_form(definition, shape))
+    start = FAST if len(shape) == 3 else FAST.with_(tile=(1, 128), rows=1)
+    near = neighbours(problem, start, H200)
+    assert len(set(near)) == len(near) > 10
+    for schedule in near:
+        predict(problem, schedule, H200)
+        assert sum(getattr(schedule, f) != getattr(start, f) for f in schedule.to_json() | start.to_json()) == 1
+
+
+def test_fitted_chunks_fill_the_last_wave() -> None:
+    definition = Definition.of(stencils.star_13, "float64")
+    problem = problem_of(definition, padded_form(definition, (256,) * 3))
+    start = FAST.with_(rows=4, occupancy=3, chunk=16)
+
+    def idle(schedule: Schedule) -> float:
+        """Share of the GPU's places that the blocks of a sweep leave empty."""
+        blocks, places = prod(streaming.outline(problem, schedule).grid), 132 * 3
+        return 1 - blocks / (ceil(blocks / places) * places)
+
+    best = start.with_(chunk=fitted_chunks(problem, start, H200)[0])
+    assert idle(best) < 0.1 < idle(start)
 
 
 def test_unknown_ways_of_tuning_are_refused() -> None:
