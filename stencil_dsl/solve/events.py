@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stencil_dsl.errors import StencilError
 from stencil_dsl.solve.ghosts import array_module
 
 if TYPE_CHECKING:
@@ -49,6 +50,48 @@ def check_finite(name: str, array: PaddedArray, step: int, first: Sequence[int])
         f"{name!r} is {value} in cell {place} after step {step}, and {int((~finite).sum())} cells in all are not"
         " finite; is the step too long for the method?"
     )
+
+
+class Listening:
+    """What a loop does besides stepping.
+
+    Attributes:
+        snapshots: copies of fields, by step, that `record` asked for.
+    """
+
+    snapshots: list[tuple[int, dict[str, np.ndarray]]]
+    _events: list[Event]
+
+    if TYPE_CHECKING:  # of the loop that this is part of
+
+        @property
+        def fields(self) -> tuple[str, ...]: ...
+
+        @property
+        def lasting(self) -> tuple[str, ...]: ...
+
+    def every(self, steps: int, call: Callable[[TimeLoop], Any]) -> None:
+        """Call a function with the loop after every so many steps."""
+        if steps < 1:
+            raise StencilError(f"an event takes place every 1 or more steps, got {steps}")
+        self._events.append(Event(steps, call))
+
+    def record(self, steps: int, *names: str) -> None:
+        """Keep copies of fields (all, if none is named) in `snapshots` after every so many steps."""
+        chosen = names or self.fields
+        self.every(steps, lambda loop: loop.snapshots.append((loop.step, {n: loop.to_numpy(n) for n in chosen})))
+
+    def guard(self, steps: int) -> None:
+        """Stop with an error when a field is no longer finite; looked at after every so many steps."""
+        changing = [name for name in self.fields if name not in self.lasting]
+
+        def look(loop: TimeLoop) -> None:
+            found = [check_finite(n, loop[n], loop.step, [lo for lo, _ in loop.domain.box]) for n in changing]
+            bad = [text for texts in loop.ranks.transport.allgather(found) for text in texts if text]
+            if bad:
+                raise StencilError(bad[0])
+
+        self.every(steps, look)
 
 
 class Progress:

@@ -21,7 +21,7 @@ from stencil_dsl.solve import checkpoint
 from stencil_dsl.solve.binding import Setup
 from stencil_dsl.solve.boundaries import FieldRules, local_faces, pass_entries
 from stencil_dsl.solve.composed import compose
-from stencil_dsl.solve.events import Event, Progress, check_finite
+from stencil_dsl.solve.events import Event, Listening, Progress
 from stencil_dsl.solve.fields import FieldAccess
 from stencil_dsl.solve.fusion import Fusion
 from stencil_dsl.solve.launches import Engine
@@ -44,7 +44,7 @@ Scalar = float | Callable[[int], float]
 """A number, or a function of the step's number."""
 
 
-class TimeLoop(FieldAccess):
+class TimeLoop(FieldAccess, Listening):
     """Fields and the steps that advance them.
 
     Args:
@@ -179,31 +179,6 @@ class TimeLoop(FieldAccess):
         self.ranks.transport.settle()
         if self.device == "gpu":
             require_cupy().cuda.get_current_stream().synchronize()
-
-    # -- events
-
-    def every(self, steps: int, call: Callable[[TimeLoop], Any]) -> None:
-        """Call a function with the loop after every so many steps."""
-        if steps < 1:
-            raise StencilError(f"an event takes place every 1 or more steps, got {steps}")
-        self._events.append(Event(steps, call))
-
-    def record(self, steps: int, *names: str) -> None:
-        """Keep copies of fields (all, if none is named) in `snapshots` after every so many steps."""
-        chosen = names or self.fields
-        self.every(steps, lambda loop: loop.snapshots.append((loop.step, {n: loop.to_numpy(n) for n in chosen})))
-
-    def guard(self, steps: int) -> None:
-        """Stop with an error when a field is no longer finite; looked at after every so many steps."""
-        changing = [name for name in self.fields if name not in self.lasting]
-
-        def look(loop: TimeLoop) -> None:
-            found = [check_finite(n, loop[n], loop.step, [lo for lo, _ in loop.domain.box]) for n in changing]
-            bad = [text for texts in loop.ranks.transport.allgather(found) for text in texts if text]
-            if bad:
-                raise StencilError(bad[0])
-
-        self.every(steps, look)
 
     # -- running
 
