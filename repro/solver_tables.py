@@ -8,6 +8,7 @@ from typing import Any
 from repro.tables import of_question, ratio
 from stencil_dsl.solve.scaling import Work, predict
 from stencil_dsl.testing import stats
+from stencil_dsl.testing.sampling import used_times
 
 BASELINE = {"test_step": "sweep", "test_host": "raw-kernel", "test_scaling": "one"}
 """What a row's time is compared with, by test."""
@@ -15,8 +16,8 @@ BASELINE = {"test_step": "sweep", "test_host": "raw-kernel", "test_scaling": "on
 EXCHANGED = {"star-7": (1, 8), "star-25": (4, 8), "acoustic": (4, 4)}
 """Ghost cells on each side and bytes a cell of what travels between GPUs."""
 
-LOOP_COLUMNS = ("steps", "ms_per_step", "efficiency", "model_efficiency", "model_bound")
 EXAMPLE_COLUMNS = ("steps", "cells", "ms_per_step", "kernels")
+LOOP_COLUMNS = (*EXAMPLE_COLUMNS, "efficiency", "model_efficiency", "model_bound")
 
 
 def per_step(row: Mapping[str, Any], line: Mapping[str, str], rows: list[dict[str, Any]]) -> dict[str, str]:
@@ -61,8 +62,6 @@ def _efficiency(row: Mapping[str, Any], base: Mapping[str, Any], slower: float) 
     one, mine = base["facts"], row["facts"]
     work = mine["cells"] / one["cells"]
     out = {"efficiency": f"{work / slower / 2:.4f}"}
-    from stencil_dsl.testing.sampling import used_times
-
     seconds = stats.interval(used_times(base["samples"])).median / 1e3 / one["steps"]
     radius, size = EXCHANGED[row["params"]["what"]]
     n = round((one["cells"]) ** (1 / 3))
