@@ -58,12 +58,13 @@ class Subject:
 
 
 def subjects() -> dict[str, list[Subject]]:
-    """By name: the rows at each size, the largest first, then several steps a sweep, then other shapes."""
+    """By name: the rows at each size, the largest first, or at the smaller ones only, several steps, other shapes."""
     from repro import test_shapes, test_steps
 
     found = {
         row.id: [Subject(row.id, row.function, (n,) * 3) for n in sorted(SIZES, reverse=True)] for row in ROWS.values()
     }
+    found |= {f"{row}-{s.shape[0]}": [s] for row, sizes in list(found.items()) for s in sizes[1:]}
     for name, (module, function, shape) in test_steps.STENCILS.items():
         for k in test_steps.steps_of(name):
             if k > 1 or module != "stencils":
@@ -131,6 +132,8 @@ def entrants(subject: Subject, arch: str) -> list[Schedule]:
     found = [
         Schedule(**{"kind": "streaming", "order": "fast", "pair": pair, **fields}) for fields in finalists(subject.name)
     ]
+    if subject.name in ROWS and max(subject.shape) < max(SIZES):
+        found = smaller(subject, found, arch)
     found += [c.schedule for c in rank(definition, form, "fast", target_for(arch))[:MODEL_BEST]]
     found += [c.schedule for c in with_libraries(definition, form, "fast", target_for(arch), None)]
     return list(dict.fromkeys(found))
