@@ -1,8 +1,8 @@
 """The acoustic wave of Minimod: whole steps and the kernels alone, zero against random data, at sizes up to 800^3.
 
-Four variants make the same steps: the compiler's kernels, Triton as the paper describes it, CUDA with shared memory
-and plain CUDA. All values are compared with a float64 model after two steps from random fields with a velocity that
-changes from cell to cell. A timing makes many steps as CUDA graphs.
+Five variants make the same steps: the compiler's kernels, in place and not, Triton as the paper describes it, CUDA
+with shared memory and plain CUDA. All values are compared with a float64 model after two steps from random fields with
+a velocity that changes from cell to cell. A timing makes many steps as CUDA graphs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pytest
 
 from stencil_dsl.testing import Question, asks
 
-VARIANTS = ("dsl", "triton", "shared", "plain")
+VARIANTS = ("dsl", "dsl-apart", "triton", "shared", "plain")
 SIZES = (256, 512, 800)
 STEPS = {256: 512, 512: 64, 800: 32}
 """Steps of one timing, by size."""

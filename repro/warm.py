@@ -46,18 +46,19 @@ def _loops() -> Iterator[Ask]:
     yield from (("test_examples", "examples", (name,)) for name in NAMES)
 
 
-def warm(arch: str, jobs: int, pack: Path | None = None, published: str | None = None) -> int:
+def warm(arch: str, jobs: int, pack: Path | None = None, published: str | None = None, module: str = "") -> int:
     """Fills the kernel cache; returns 1 where something does not compile.
 
     Args:
         pack: a folder that gets a copy of the kernels, to carry to a machine that only runs them.
         published: interpreter of an environment that has the published compiler.
+        module: compile for this test module only, such as "test_acoustic".
     """
     if published is not None:
         os.environ[VARIABLE] = published  # for the processes that compile
     failed = 0
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        for lines in pool.map(_compile, ((*ask, arch, pack) for ask in questions())):
+        for lines in pool.map(_compile, ((*ask, arch, pack) for ask in questions() if ask[0].startswith(module))):
             for line in lines:
                 failed += line.startswith("failed")
                 print(line, flush=True)

@@ -1,4 +1,4 @@
-"""Command line of the acoustic wave: ``python -m repro.acoustic`` with ``model``, ``run`` or ``tune``."""
+"""Command line of the acoustic wave: ``python -m repro.acoustic`` with ``model``, ``run``, ``tune`` or ``warm``."""
 
 from __future__ import annotations
 
@@ -29,7 +29,15 @@ def main(argv: list[str] | None = None) -> int:
     tuning.add_argument("--size", type=int, action="append", help="cells of an axis, repeatable (800)")
     tuning.add_argument("--arch", default="sm_90")
     tuning.add_argument("--pack", type=Path, help="race nothing: compile the candidates into this cache folder")
+    warming = commands.add_parser("warm", help="compile the kernels of a timed run, as `python -m repro warm` does")
+    warming.add_argument("--arch", default="sm_90")
+    warming.add_argument("--jobs", type=int, default=1)
+    warming.add_argument("--pack", type=Path, help="also copy these kernels, and no others, into this cache folder")
     chosen = parser.parse_args(argv)
+    if chosen.command == "warm":
+        from repro.warm import warm
+
+        return warm(chosen.arch, chosen.jobs, chosen.pack, module="test_acoustic")
     if chosen.command == "tune":
         from repro.acoustic.tuning import pack, tune
 

@@ -12,7 +12,10 @@ from repro.acoustic.grid import SERIES, Program
 from repro.acoustic.model import Cube, wavelet
 from repro.baselines import cubins
 
-VARIANTS = ("dsl", "triton", "shared", "plain")
+VARIANTS = ("dsl", "dsl-apart", "triton", "shared", "plain")
+INPLACE = {"dsl": True, "dsl-apart": False}
+"""The compiler's variants: whether the new u overwrites the oldest."""
+
 WHAT = ("step", "inner", "layer")
 GRAPH_STEPS = 16
 """The loop's graphs hold so many steps; counts of steps are multiples of it, so that all of them are launched so."""
@@ -49,13 +52,18 @@ def compiled(made: Program, arch: str) -> dict[str, tuple[bytes, str, int]] | No
 class LoopRun:
     """The compiler's kernels in a time loop."""
 
-    def __init__(self, cube: Cube, arch: str) -> None:
+    def __init__(self, cube: Cube, arch: str, inplace: bool = True) -> None:
         self.cube = cube
-        self.loop = dsl.simulation(cube, "gpu", target=arch)
+        self.loop = dsl.simulation(cube, "gpu", target=arch, inplace=inplace)
 
     def cells(self, name: str) -> Any:
         """The cube's part of u, older, phi or vp; which memory that is changes from step to step."""
         return dsl.cells(self.loop, self.cube, name)
+
+    def new(self) -> Any:
+        """The cells that the kernels of the next step write as u."""
+        array = self.loop.program.array("u", self.loop.stepper.position + 1)
+        return dsl.within(array, self.cube)
 
     def restart(self) -> None:
         """The next step is the first one; fields stay."""
@@ -82,7 +90,7 @@ class TextRun:
 
     def __init__(self, made: Program, device: Any, arch: str) -> None:
         xp = device.xp
-        self.made, self.xp, grid = made, xp, made.grid
+        self.program, self.xp, grid = made, xp, made.grid
         self.arrays = {name: xp.zeros(grid.size, "float32") for name in (*STATE, "vp")}
         self.arrays["eta"] = grid.eta(xp)
         self.arrays["series"] = xp.asarray(np.array([wavelet(step) for step in range(SERIES)], "float32"))
@@ -95,13 +103,14 @@ class TextRun:
         self.restart()
 
     def _load(self, device: Any, arch: str) -> dict[str, Callable[..., None]]:
-        text = self.made.source if self.made.variant != "triton" else program("plain", self.made.grid.cube).source
-        found = compiled(self.made, arch)
+        triton = self.program.variant == "triton"
+        text = (program("plain", self.program.grid.cube) if triton else self.program).source
+        found = compiled(self.program, arch)
         base = cubins.cubin(text, arch)
         add = device.load_cubin(base[0], "add_source") if base else device.load_cuda(text, "add_source", cubins.OPTIONS)
         loaded = {"add_source": add}
-        for launch in self.made.launches:
-            if found is None and self.made.variant == "triton":
+        for launch in self.program.launches:
+            if found is None and triton:
                 raise RuntimeError("triton is not installed")
             if found is None:
                 loaded[launch.kernel] = device.load_cuda(text, launch.kernel, cubins.OPTIONS)
@@ -112,7 +121,11 @@ class TextRun:
 
     def cells(self, name: str) -> Any:
         """The cube's part of u, older, phi or vp after an even number of steps."""
-        return self.made.grid.cells(self.arrays[name])
+        return self.program.grid.cells(self.arrays[name])
+
+    def new(self) -> Any:
+        """The cells that the kernels of the next step write as u."""
+        return self.cells("older")
 
     def restart(self) -> None:
         """The next step is the first one; fields stay."""
@@ -134,7 +147,7 @@ class TextRun:
             stream.begin_capture()
             try:
                 for now, new in ((u, older), (older, u)):
-                    for launch in (*self.made.launches, cuda.SOURCE):
+                    for launch in (*self.program.launches, cuda.SOURCE):
                         self._launch(launch, now, new, stream)
             finally:
                 graph = stream.end_capture()
@@ -142,7 +155,7 @@ class TextRun:
 
     def once(self, what: str, stream: Any) -> None:
         """The kernels of the inner box or of the layer once, without a change of places."""
-        for launch in [self.made.inner] if what == "inner" else self.made.layer:
+        for launch in [self.program.inner] if what == "inner" else self.program.layer:
             self._launch(launch, self.arrays["u"], self.arrays["older"], stream)
 
     def _launch(self, launch: Any, now: Any, new: Any, stream: Any) -> None:
@@ -164,6 +177,6 @@ def _with_threads(launch: Callable[..., None], threads: int) -> Callable[..., No
 
 def make_run(variant: str, cube: Cube, device: Any, arch: str) -> LoopRun | TextRun:
     """A variant's fields and kernels on a device."""
-    if variant == "dsl":
-        return LoopRun(cube, arch)
+    if variant in INPLACE:
+        return LoopRun(cube, arch, INPLACE[variant])
     return TextRun(program(variant, cube), device, arch)

@@ -19,6 +19,7 @@ import numpy as np
 from repro.acoustic.model import DT, RADIUS, VELOCITY, Box, C, Cube, profile, slope, wavelet
 from stencil_dsl import stencil
 from stencil_dsl.frontend import Field
+from stencil_dsl.runtime.arrays import PaddedArray
 from stencil_dsl.runtime.definition import Definition
 from stencil_dsl.runtime.specialize import Form
 from stencil_dsl.runtime.tuning_store import TuningStore
@@ -108,11 +109,17 @@ def pieces(cube: Cube) -> list[tuple[str, Any, Box]]:
     return found
 
 
-def system(cube: Cube) -> System:
+def system(cube: Cube, inplace: bool = True) -> System:
+    """The step. A field that no kernel reads keeps u from being overwritten in place, where that is asked.
+
+    In place, loads and stores of a kernel keep their order, for which its blocks wait at every plane.
+    """
     gives = {wave: ["u_new"]}
     made = [Piece(f, box, gives.get(f, ["u_new", "phi_new"])) for _, f, box in pieces(cube)]
-    sweep = Sweep(made, onto={"u_new": "older", "phi_new": "phi"})
-    return System([sweep], advance={"u": "u_new", "older": "u", "phi": "phi_new"})
+    spare = {"spare": "older"} if not inplace else {}
+    return System(
+        [Sweep(made, onto={"phi_new": "phi"})], advance={"u": "u_new", "older": "u", "phi": "phi_new", **spare}
+    )
 
 
 def profiles(cube: Cube) -> dict[str, np.ndarray]:
@@ -125,16 +132,17 @@ def profiles(cube: Cube) -> dict[str, np.ndarray]:
     return found
 
 
-def simulation(cube: Cube, device: str | None = None, vp: Any = None, **options: Any) -> TimeLoop:
+def simulation(cube: Cube, device: str | None = None, vp: Any = None, inplace: bool = True, **options: Any) -> TimeLoop:
     """A loop at rest with the source in the middle.
 
     Args:
         vp: (velocity dt)^2, a number or an array over the cube; None for the constant velocity.
+        inplace: the new u overwrites the oldest, see `system`.
         options: of `TimeLoop`; by default schedules are those of `schedules` for the target.
     """
-    options.setdefault("schedule", schedules(cube, options.get("target", "sm_90")))
+    options.setdefault("schedule", schedules(cube, options.get("target", "sm_90"), inplace))
     loop = TimeLoop(
-        system(cube),
+        system(cube, inplace),
         shape(cube),
         {"u": Dirichlet(0.0)},
         dtype="float32",
@@ -150,7 +158,12 @@ def simulation(cube: Cube, device: str | None = None, vp: Any = None, **options:
 
 def cells(loop: TimeLoop, cube: Cube, name: str) -> Any:
     """The cube's part of a field, a view."""
-    return loop[name].interior[:, :, shift(cube) : shift(cube) + cube.n]
+    return within(loop[name], cube)
+
+
+def within(array: PaddedArray, cube: Cube) -> Any:
+    """The cube's part of an array, a view."""
+    return array.interior[:, :, shift(cube) : shift(cube) + cube.n]
 
 
 # -- the kernels by themselves, for compiling without the memory of a loop
@@ -175,16 +188,15 @@ def inner_cells(cube: Cube) -> int:
     return prod(hi - lo for lo, hi in pieces(cube)[0][2])
 
 
-def parts(cube: Cube) -> Iterator[Part]:
+def parts(cube: Cube, inplace: bool = True) -> Iterator[Part]:
     """All kernels of a step, in its order."""
     base = Layout.padded(shape(cube), HALO, "float32")
     for name, f, box in pieces(cube):
         definition = _definition(f)
         fields = tuple(_profile_layout(cube, AXES[n]) if n in AXES else base for n in definition.fields)
         inputs = tuple(_region(layout, box) for layout in fields)
-        yield Part(
-            name, definition, Form(inputs[0].shape, inputs, (_region(base, box),) * len(definition.outputs), True)
-        )
+        outputs = (_region(base, box),) * len(definition.outputs)
+        yield Part(name, definition, Form(inputs[0].shape, inputs, outputs, inplace=inplace or f is not wave))
 
 
 def _region(layout: Layout, box: Box) -> Layout:
@@ -217,12 +229,12 @@ the loop. Slabs that are 32 cells thin along z get tiles as thin, which are none
 
 
 @cache
-def schedules(cube: Cube, arch: str) -> dict[str, Schedule]:
+def schedules(cube: Cube, arch: str, inplace: bool = True) -> dict[str, Schedule]:
     """Kernel name to its schedule: what won a race where one was stored, else `LAYER` or the model's choice."""
     from stencil_dsl.runtime.select import choose
 
     store, found = TuningStore(STORE), {}
-    for part in parts(cube):
+    for part in parts(cube, inplace):
         d = part.definition
         if d.name in found:
             continue
@@ -232,13 +244,15 @@ def schedules(cube: Cube, arch: str) -> dict[str, Schedule]:
     return found
 
 
-def entries(cube: Cube, arch: str, toolkit: str | None = None, wanted: Collection[str] | None = None) -> dict[str, Any]:
+def entries(
+    cube: Cube, arch: str, toolkit: str | None = None, wanted: Collection[str] | None = None, inplace: bool = True
+) -> dict[str, Any]:
     """Launch name (of those wanted) to cache entry, compiled where it is not there."""
     from stencil_dsl.runtime.specialize import Specialization
 
-    chosen = schedules(cube, arch)
+    chosen = schedules(cube, arch, inplace)
     found = {}
-    for part in parts(cube):
+    for part in parts(cube, inplace):
         if wanted is not None and part.name not in wanted:
             continue
         spec = Specialization(part.definition, part.form, chosen[part.definition.name])

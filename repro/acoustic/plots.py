@@ -12,6 +12,7 @@ from repro.tables import Table
 _BLUE, _ORANGE, _GREEN, _PINK, _GREY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "0.45"
 LOOKS = {
     "dsl": ("o", _BLUE, "DSL"),
+    "dsl-apart": ("D", "#56B4E9", "DSL, not in place"),
     "triton": ("v", _ORANGE, "Triton"),
     "shared": ("s", _GREEN, "CUDA, shared memory"),
     "plain": ("^", _PINK, "CUDA, plain"),

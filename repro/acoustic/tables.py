@@ -57,7 +57,7 @@ TITLES = {
         "faster over less random data.",
     ),
 }
-_PUBLISHED = {"dsl": "tinytc", "triton": "triton", "shared": "shared", "plain": "plain"}
+_PUBLISHED = {"dsl": "tinytc", "dsl-apart": "tinytc", "triton": "triton", "shared": "shared", "plain": "plain"}
 _INIT = {"zero": "zero_gpts", "random": "random_gpts"}
 
 Row = Mapping[str, Any]
@@ -189,7 +189,7 @@ def _kernels(rows: list[dict[str, Any]]) -> list[dict[str, str]]:
         points = (row.get("facts") or {}).get("cells", whole)
         out = _blank("acoustic_kernels", row) | {"size": str(size), "kernels": what}
         nbytes, flops = (INNER_BYTES, INNER_FLOPS) if what == "inner" else (LAYER_BYTES, LAYER_FLOPS)
-        if what == "layer" and row["variant"] == "dsl":
+        if what == "layer" and row["variant"].startswith("dsl"):
             nbytes = PROFILE_BYTES
         copied = row["variant"] == "copy"
         out["bytes_a_point"] = str(nbytes)

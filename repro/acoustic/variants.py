@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from repro.acoustic.device import STATE, LoopRun, TextRun, compiled, make_run, program
+from repro.acoustic.device import INPLACE, STATE, LoopRun, TextRun, compiled, make_run, program
 from repro.acoustic.model import DT, VELOCITY, Cube, Wave, in_layer, reference, wavelet
 from stencil_dsl.testing import RandomField
 from stencil_dsl.testing.question import Prepared, Reference, Target, Variant
@@ -83,7 +83,7 @@ class Acoustic(Variant):
     """One way to make steps.
 
     Args:
-        variant: "dsl", "triton", "shared" or "plain".
+        variant: "dsl", "dsl-apart", "triton", "shared" or "plain".
         what: "step", or the kernels of the "inner" box or of the "layer" alone.
         init: fields that are timed: "zero" (at rest, with the source) or "random".
         steps: of one timing; for kernels alone a timing is one launch of each.
@@ -105,11 +105,11 @@ class Acoustic(Variant):
         from stencil_dsl.testing.variants import resource_facts
 
         facts: dict[str, Any] = {"steps": self.steps, "init": self.init, "what": self.what, "cells": self.cells}
-        if self.id == "dsl":
+        if self.id in INPLACE:
             from repro.acoustic import dsl
 
             made = self.entries(target)
-            chosen = dsl.schedules(self.cube, target.arch)
+            chosen = dsl.schedules(self.cube, target.arch, INPLACE[self.id])
             names = {part.name: part.definition.name for part in dsl.parts(self.cube)}
             kernels = {name: resource_facts(e.resources, e.tool_versions) for name, e in made.items()}
             facts["schedule"] = "; ".join(dict.fromkeys(f"{names[n]}: {chosen[names[n]]}" for n in made))
@@ -127,17 +127,17 @@ class Acoustic(Variant):
         """Cells that a launch of the timed kernels computes."""
         from repro.acoustic import dsl
 
-        inner = dsl.inner_cells(self.cube) if self.id == "dsl" else self.cube.inner_cells
+        inner = dsl.inner_cells(self.cube) if self.id in INPLACE else self.cube.inner_cells
         return {"step": self.cube.cells, "inner": inner, "layer": self.cube.cells - inner}[self.what]
 
     def entries(self, target: Target) -> dict[str, Any]:
         """Cache entries of the compiler's kernels by launch; none of a text."""
-        if self.id != "dsl":
+        if self.id not in INPLACE:
             return {}
         from repro.acoustic import dsl
 
         wanted = [part.name for part in dsl.parts(self.cube) if self._takes_part(part.name)]
-        return dsl.entries(self.cube, target.arch, target.toolkit, wanted)
+        return dsl.entries(self.cube, target.arch, target.toolkit, wanted, INPLACE[self.id])
 
     def _takes_part(self, launch: str) -> bool:
         return self.what == "step" or (launch == "inner") == (self.what == "inner")
@@ -146,7 +146,7 @@ class Acoustic(Variant):
         """A small cube on the host: the interpreter, the CUDA text on the CPU, the Triton text by NumPy."""
         from repro.baselines import emulate
 
-        if self.id != "dsl" and emulate.compiler() is None:
+        if self.id not in INPLACE and emulate.compiler() is None:
             return None
         want = Wave(SMALL, *_split(_cells(SMALL)))
         want.run(CHECK_STEPS)
@@ -158,7 +158,7 @@ class Acoustic(Variant):
         return {"ok": ok, "max_rel_err": worst, "how": f"host, {SMALL.n}^3, {CHECK_STEPS} steps", "why": why}
 
     def artefacts(self, target: Target) -> dict[str, str]:
-        if self.id != "dsl":
+        if self.id not in INPLACE:
             return {"kernel.py" if self.id == "triton" else "kernel.cu": program(self.id, self.cube).source}
         return {f"{name}.py": entry.source for name, entry in self.entries(target).items()}
 
@@ -187,7 +187,7 @@ class Acoustic(Variant):
             found = [run.cells("u"), run.cells("phi")]
         else:
             run.once(self.what, stream)
-            found = [run.cells("older"), run.cells("phi")][: 1 if self.what == "inner" else 2]
+            found = [run.new(), run.cells("phi")][: 1 if self.what == "inner" else 2]
         bench.device.synchronize()
         kept = {}
         for lo, shape in boxes(bench.question.shape):
@@ -247,10 +247,10 @@ def _split(fields: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], np.nda
 
 def host_step(variant: str, cube: Cube, fields: dict[str, np.ndarray], steps: int) -> Iterator[np.ndarray]:
     """u and phi after some steps of a variant's own kernels on the host."""
-    if variant == "dsl":
+    if variant in INPLACE:
         from repro.acoustic import dsl
 
-        loop = dsl.simulation(cube, "cpu")
+        loop = dsl.simulation(cube, "cpu", inplace=INPLACE[variant])
         for name, values in fields.items():
             dsl.cells(loop, cube, name)[...] = values
         loop.run(steps)

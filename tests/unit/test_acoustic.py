@@ -99,26 +99,27 @@ def test_texts_make_the_model_s_steps(variant, cube) -> None:
         assert abs(got - expected).max() < 1e-6 * abs(expected).max()
 
 
-def test_the_compiler_s_kernels_make_the_model_s_steps_in_the_forms_that_are_compiled_ahead() -> None:
-    cube = Cube(16, 4)
+@pytest.mark.parametrize("variant", device.INPLACE)
+def test_the_compiler_s_kernels_make_the_model_s_steps_in_the_forms_that_are_compiled_ahead(variant) -> None:
+    cube, inplace = Cube(16, 4), device.INPLACE[variant]
     fields = variants._cells(cube)
     want = Wave(cube, *variants._split(fields))
     want.step()
-    loop = dsl.simulation(cube, "cpu")
+    loop = dsl.simulation(cube, "cpu", inplace=inplace)
     for name, values in fields.items():
         dsl.cells(loop, cube, name)[...] = values
     loop.run(1)
     for name, expected in (("u", want.u), ("phi", want.phi)):
         assert abs(dsl.cells(loop, cube, name) - expected).max() < 1e-6 * abs(expected).max()
-    assert loop.program.storage.inplace == {"u_new": "older", "phi_new": "phi"}
+    assert loop.program.storage.inplace == ({"u_new": "older"} if inplace else {}) | {"phi_new": "phi"}
     whole = np.array(loop["u"].interior)
     dsl.cells(loop, cube, "u")[...] = 0
     assert whole.any() and not loop["u"].interior.any(), "nothing but the cube was written"
     for number in range(loop.program.cycle):
         bound = [sweep.bound.spec for sweep in loop.program.phase(number).sweeps]
-        assert [spec.form for spec in bound] == [part.form for part in dsl.parts(cube)]
-        chosen = dsl.schedules(cube, "sm_90")
-        assert [spec.schedule for spec in bound] == [chosen[part.definition.name] for part in dsl.parts(cube)]
+        assert [spec.form for spec in bound] == [part.form for part in dsl.parts(cube, inplace)]
+        chosen = dsl.schedules(cube, "sm_90", inplace)
+        assert [spec.schedule for spec in bound] == [chosen[part.definition.name] for part in dsl.parts(cube, inplace)]
 
 
 def test_rows_of_the_inner_box_start_on_cache_lines() -> None:
@@ -180,8 +181,8 @@ class HostDevice:
 
     def __init__(self) -> None:
         streams = SimpleNamespace(Stream=Stream, get_current_stream=Stream)
-        names = "zeros asarray where abs isnan uint64 arange float64 floor empty_like empty concatenate".split()
-        functions = {name: getattr(np, name) for name in names}
+        names = ("zeros", "asarray", "where", "abs", "isnan", "uint64", "arange", "float64", "floor", "empty")
+        functions = {name: getattr(np, name) for name in (*names, "empty_like", "concatenate")}
         self.xp = SimpleNamespace(cuda=streams, **functions)
 
     def load_cuda(self, source, name, options):
@@ -220,7 +221,7 @@ def outcome(variant, cube, what) -> dict:
 
 @needs_compiler
 @pytest.mark.parametrize("what", device.WHAT)
-@pytest.mark.parametrize("variant", ["dsl", "shared", "plain"])
+@pytest.mark.parametrize("variant", ["dsl", "dsl-apart", "shared", "plain"])
 def test_a_device_run_checks_what_it_times(variant, what, monkeypatch) -> None:
     monkeypatch.setattr(device.cubins, "cubin", lambda *_: None)
     host = dsl.simulation
