@@ -9,6 +9,7 @@ import os
 import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from math import inf, log2
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,9 @@ from stencil_dsl.schedule.plan import Final, make_plan
 from stencil_dsl.schedule.schedule import Schedule
 
 FORMAT = 1
+
+NEAR = 0.5
+"""Octaves, over all axes, within which a shape takes the choice of another."""
 
 SHIPPED = Path(__file__).with_name("tuned.json")
 """Choices that come with the package: the benchmark rows on an H200, written by `python -m repro tune`."""
@@ -79,6 +83,15 @@ def shape_class(shape: tuple[int, ...]) -> str:
     return f"{sizes}/{width}"
 
 
+def _apart(a: str, b: str) -> float:
+    """Octaves between the extents of two classes, added up; infinite where their rows divide differently."""
+    (one, width), (other, same) = a.split("/"), b.split("/")
+    extents, others = one.split("x"), other.split("x")
+    if width != same or len(extents) != len(others):
+        return inf
+    return sum(abs(log2(int(n) / int(m))) for n, m in zip(extents, others, strict=True))
+
+
 @dataclass
 class TuningStore:
     """Schedules by (stencil, element type, shape class, GPU, toolkit).
@@ -125,12 +138,18 @@ class TuningStore:
     def find(
         self, graph: Graph, dtype: str, order: str, shape: tuple[int, ...], gpu: str, toolkit: str
     ) -> Schedule | None:
-        """The stored schedule, here or in the store that is shipped; one of another toolkit is better than none."""
-        wanted = (graph_hash(graph), dtype, order, shape_class(shape), gpu)
-        exact = self.entries.get((*wanted, toolkit))
-        entry = exact or next((e for k, e in self.entries.items() if k[:-1] == wanted), None)
-        if entry is not None:
-            return Schedule.from_json(entry["schedule"])
+        """The stored schedule, here or in the store that is shipped.
+
+        One of another toolkit, or of a shape of about the same extents whose rows divide alike, is better than none.
+        """
+        wanted = (graph_hash(graph), dtype, order, gpu)
+        found = []
+        for entry in self.entries.values():
+            apart = _apart(shape_class(shape), entry["shape_class"])
+            if tuple(entry[k] for k in ("ir", "dtype", "order", "gpu")) == wanted and apart <= NEAR:
+                found.append((apart, entry["toolkit"] != toolkit, entry["schedule"]))
+        if found:
+            return Schedule.from_json(min(found, key=lambda f: f[:2])[2])
         if self.path == SHIPPED:
             return None
         return TuningStore(SHIPPED).find(graph, dtype, order, shape, gpu, toolkit)

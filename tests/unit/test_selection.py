@@ -107,6 +107,10 @@ def test_store_round_trip(tmp_path) -> None:
         assert again.find(graph, other[0], other[1], (90, 90, 256), other[2], "13.5") is None
     assert shape_class((513, 512, 300)) == "512x512x256/1"
     assert shape_class((500,) * 3) != shape_class((300,) * 3)
+    # A box that lacks a few planes takes the choice of the whole; another size, or rows that divide otherwise, do not.
+    assert again.find(graph, "float64", "fast", (79, 90, 256), "Some GPU", "13.5") == FAST
+    for shape in ((160, 160, 256), (90, 90, 250)):
+        assert again.find(graph, "float64", "fast", shape, "Some GPU", "13.5") is None
     assert json.loads(store.path.read_text())["schedules"][0]["schedule"]["chunk"] == 32
 
 
