@@ -21,6 +21,7 @@ def main(argv: list[str] | None = None) -> int:
         "names", nargs="*", metavar="NAME", help="row, row-steps-k or shape of the tables (default: the nine rows)"
     )
     racing.add_argument("--rounds", type=int, default=1, help="races among the neighbours of the fastest (1)")
+    racing.add_argument("--near", action="store_true", help="start from the stored schedules and their neighbours")
     racing.add_argument("--arch", default="sm_90")
     warming = commands.add_parser("warm", help="compile everything that a timed run will ask for")
     warming.add_argument("--arch", default="sm_90")
@@ -37,7 +38,7 @@ def main(argv: list[str] | None = None) -> int:
 
         if unknown := set(chosen.names) - set(subjects()):
             parser.error(f"no such kernels: {', '.join(sorted(unknown))}; there are {', '.join(subjects())}")
-        return tune(tuple(chosen.names or ROWS), chosen.arch, chosen.rounds)
+        return tune(tuple(chosen.names or ROWS), chosen.arch, chosen.rounds, chosen.near)
     return render(chosen.results, chosen.out)
 
 

@@ -139,6 +139,16 @@ def entrants(subject: Subject, arch: str) -> list[Schedule]:
     return list(dict.fromkeys(found))
 
 
+def stored(subject: Subject, arch: str) -> list[Schedule]:
+    """The choice that the package ships, if it has one."""
+    from stencil_dsl.runtime.tuning_store import TuningStore
+    from stencil_dsl.schedule.target import target_for
+
+    graph, gpu = subject.definition().graph, target_for(arch).name
+    known = TuningStore(STORE).find(graph, subject.dtype, "fast", subject.shape, gpu, "default")
+    return [] if known is None else [known]
+
+
 def around(subject: Subject, fastest: list[Schedule], arch: str) -> list[Schedule]:
     """The fastest and their neighbours."""
     from stencil_dsl.runtime.specialize import padded_form, problem_of
@@ -191,19 +201,24 @@ def _race(subject: Subject, specs: list[Specialization], arch: str) -> list[Sche
     return [c.schedule for c in ranking]
 
 
-def tune(names: tuple[str, ...], arch: str = "sm_90", rounds: int = 1) -> int:
+def tune(names: tuple[str, ...], arch: str = "sm_90", rounds: int = 1, near: bool = False) -> int:
     """Race schedules of the tables' kernels on the device and store the winners; returns the exit status.
 
     Args:
         names: of `subjects()`.
         rounds: how often the neighbours of the fastest are raced.
+        near: start from the stored schedules and their neighbours, where there are any.
     """
     failed = 0
     chosen = [subjects()[name] for name in names]
     fastest: dict[str, list[Schedule]] = {}
     for size in range(max(map(len, chosen))):
         here = [sizes[size] for sizes in chosen if len(sizes) > size]
-        entered = {s: entrants(s, arch) if size == 0 else smaller(s, fastest[s.name], arch) for s in here}
+        known = {s: stored(s, arch) if near else [] for s in here}
+        entered = {s: around(s, known[s], arch) for s in here if known[s]}
+        for s in here:
+            if s not in entered:
+                entered[s] = entrants(s, arch) if size == 0 else smaller(s, fastest[s.name], arch)
         for step in range(rounds + 1 if size == 0 else 1):
             if step:
                 entered = {s: around(s, fastest[s.name], arch) for s in here if fastest[s.name]}
