@@ -53,7 +53,7 @@ def sweep_question(
     """
     from stencil_dsl.transforms.analysis import roofline
 
-    definition = _definition(stencil, dtype)
+    definition = _definition(stencil, dtype, 1)
     points = 1
     for extent in shape:
         points *= extent
@@ -61,7 +61,7 @@ def sweep_question(
     values = dict(scalars or {})
     inputs = {field: RandomField(seed, dtype) for seed, field in enumerate(definition.fields)}
     variants: list[Variant] = [
-        KernelVariant(key, maker(definition, shape, schedule, store), definition.fields, values)
+        KernelVariant(key, maker(stencil, dtype, steps, shape, schedule, store), definition.fields, values)
         for key, schedule in schedules.items()
     ]
     variants += others
@@ -81,21 +81,25 @@ def sweep_question(
 
 
 @cache
-def _definition(stencil: Stencil, dtype: str) -> Definition:
-    """One application, the same for all extents: it takes seconds for wide stencils.
+def _definition(stencil: Stencil, dtype: str, steps: int) -> Definition:
+    """The same for all extents and schedules: reading a wide stencil takes seconds, composing several steps longer.
 
-    Several steps in one sweep read and write the same fields; composing them, which takes longer still, is left to
-    whoever compiles the sweep.
+    Several steps in one sweep read and write the fields of one, so only who compiles the sweep asks for them.
     """
     from stencil_dsl.runtime.definition import Definition
 
-    return Definition.of(stencil, dtype)
+    return Definition.of(stencil, dtype, steps=steps)
 
 
 def maker(
-    definition: Definition, shape: Sequence[int], schedule: Schedule | None, store: Path | None = None
+    stencil: Stencil,
+    dtype: str,
+    steps: int,
+    shape: Sequence[int],
+    schedule: Schedule | None,
+    store: Path | None = None,
 ) -> Callable[[Target], Kernel]:
-    """A function that compiles a stencil for a target, once each. Reading a wide one takes longer than the rest."""
+    """A function that compiles one or several steps of a stencil for a target, once each."""
     kernels: dict[Target, Kernel] = {}
 
     def make(target: Target) -> Kernel:
@@ -107,7 +111,7 @@ def maker(
             from stencil_dsl.runtime.tuning_store import TuningStore
 
             options = Options(target.arch, target.toolkit, store=TuningStore(store) if store else None)
-            kernels[target] = Kernel(definition, shape, schedule, options)
+            kernels[target] = Kernel(_definition(stencil, dtype, steps), shape, schedule, options)
         return kernels[target]
 
     return make

@@ -19,12 +19,20 @@ from repro.rows import ROWS, SIZES
 from repro.test_bricklib import sweep
 from repro.test_random import DEFAULTS, OTHERS, expression
 from repro.test_shapes import CASES
+from repro.test_steps import steps
 from stencil_dsl.runtime.definition import Definition
-from stencil_dsl.testing import ConstantField, RandomField
+from stencil_dsl.testing import ConstantField, RandomField, Target
 from stencil_dsl.testing.sweeps import reference
 from stencil_dsl.transforms.analysis import roofline
 
 SHAPE = (9, 7, 19)
+
+
+def test_a_question_on_several_steps_compiles_so_many():
+    """A device compares with the question's reference; without one a kernel is only held against its own meaning."""
+    for k, reach in ((1, 1), (3, 3)):
+        variant = steps("star-7", k).variants[0]
+        assert variant.make(Target("sm_90")).halo == ((reach, reach),) * 3
 
 
 @pytest.mark.parametrize("size", SIZES)
