@@ -222,10 +222,9 @@ def _profile_layout(cube: Cube, axis: int) -> Layout:
     )
 
 
-_LAYER = Schedule("streaming", tile=(1, 4, 32), pair=_VECTOR, chunk=64, occupancy=3, order="fast")
-LAYER = {"damped_x": _LAYER.with_(chunk=32), "damped_y": _LAYER, "damped_z": _LAYER.with_(tile=(1, 16, 8))}
-"""The layer's kernels where no race was stored. Three blocks an SM: with four, which the model prefers, they spill in
-the loop. Slabs that are 32 cells thin along z get tiles as thin, which are none of the model's candidates."""
+LAYER = dict.fromkeys(("damped_x", "damped_y", "damped_z"), Schedule(tile=(1, 4, 32), order="fast"))
+"""The layer's kernels where no race was stored: a slab has few blocks, and marching through its planes one by one takes
+longer than loading each cell's neighbours. Raced on an H200 at 800^3, z: 0.240 ms, streaming 0.287 at best."""
 
 
 @cache

@@ -16,7 +16,6 @@ from repro.acoustic.model import Cube
 from stencil_dsl.schedule.schedule import Schedule
 
 _ROWS = Schedule("streaming", tile=(1, 4, 32), pair=4, chunk=64, occupancy=4, order="fast")
-_SHIFTED = Schedule(tile=(1, 4, 32), order="fast")
 
 
 def finalists(part: Part) -> Iterator[Schedule]:
@@ -29,14 +28,16 @@ def finalists(part: Part) -> Iterator[Schedule]:
         yield from (_ROWS.with_(unroll=2, latency=1), _ROWS.with_(unroll=2, ahead=True))
         yield from (wide, wide.with_(unroll=2))
         return
-    chosen = LAYER[part.definition.name]
-    yield chosen.with_(occupancy=2)
+    # With four blocks an SM they spill in the loop; slabs that are thin along z get tiles as thin.
+    axis = part.name[0]
+    chosen = _ROWS.with_(occupancy=3, tile=(1, 16, 8) if axis == "z" else (1, 4, 32), chunk=32 if axis == "x" else 64)
+    yield from (chosen, chosen.with_(occupancy=2))
     yield chosen.with_(pair=1, tile=(1, 4, 32), occupancy=5)
     yield chosen.with_(pair=1, tile=(1, 4, 32), occupancy=4, rows=2)
-    yield _SHIFTED
-    if part.name[0] == "x":
+    yield from (LAYER[part.definition.name], LAYER[part.definition.name].with_(tile=(1, 1, 128)))
+    if axis == "x":
         yield from (chosen.with_(chunk=16), chosen.with_(tile=(1, 2, 64)))
-    elif part.name[0] == "y":
+    elif axis == "y":
         yield from (chosen.with_(chunk=32), chosen.with_(tile=(1, 2, 64)))
     else:
         yield from (chosen.with_(chunk=32), chosen.with_(chunk=128))

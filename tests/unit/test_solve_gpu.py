@@ -168,6 +168,31 @@ def test_graphs_have_the_bits_of_single_steps(name: str) -> None:
     assert np.array_equal(traces, single_traces)
 
 
+LINES = [(cells, faces) for cells in (1 << 12, 1 << 22) for faces in ("mirror", "periodic")]
+
+
+def long_line(cells: int, faces: str, **options) -> TimeLoop:
+    rule = {"mirror": Dirichlet(0.0, at="face"), "periodic": Periodic()}[faces]
+    return TimeLoop(line, (cells,), {"u": rule}, target=TARGET, **options)
+
+
+@needs_gpu
+@pytest.mark.parametrize("graphs", [True, False])
+@pytest.mark.parametrize(("cells", "faces"), LINES)
+def test_long_lines_keep_their_waves(cells: int, faces: str, graphs: bool) -> None:
+    """Contiguous memory that takes longer to copy than a step takes: what reads too early, or late, sees other steps."""
+    modes = cells // 32
+    wave = np.sin(np.pi * modes * (np.arange(cells) + 0.5) / cells)
+    loop = long_line(cells, faces, device="gpu", graphs=graphs)
+    loop.set("u", wave)
+    loop.run(256)
+    left = np.cos(np.pi * modes / (2 * cells)) ** 2
+    got = loop.to_numpy("u")
+    found = float(got @ wave / (wave @ wave))
+    assert abs(np.log(found) / np.log(left) - 256) < 1e-6, "the wave is that of another step"
+    assert np.abs(got - left**256 * wave).max() < 1e-10
+
+
 @needs_gpu
 def test_events_checkpoints_and_reductions(tmp_path) -> None:
     """Resumed with the bits of an uninterrupted run; sums with those of the host; the guard names the cell."""
@@ -275,6 +300,8 @@ def fill() -> None:
         for order in ("source", "fast"):
             make(device="cpu", target=TARGET, order=order).compile()
         print(name, flush=True)
+    for cells, faces in LINES:
+        long_line(cells, faces, device="cpu").compile()
     more = {"order": "source", "device": "cpu", "target": TARGET}
     for what, rules, steps in ((star, Periodic(), 1), (star, Periodic(), 2), (box, MIXED, 1)):
         TimeLoop(what, SHAPE, {"u": rules}, temporal_steps=steps, **more).compile()
