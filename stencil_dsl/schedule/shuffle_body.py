@@ -17,7 +17,7 @@ from stencil_dsl.schedule.schedule import Schedule
 from stencil_dsl.schedule.shuffle_function import DeviceFunction, Shapes
 from stencil_dsl.schedule.shuffle_sums import Sums
 from stencil_dsl.schedule.streaming import plan_accesses
-from stencil_dsl.schedule.streaming_body import Geometry
+from stencil_dsl.schedule.streaming_body import Geometry, chunk_of
 from stencil_dsl.tilelib.exports import Export
 
 
@@ -58,13 +58,7 @@ class ShuffleBody:
             first = k.iop("mul", ids[1], g.rows) if g.rows > 1 else ids[1]
             # The last block moves back instead of overhanging.
             self.y = k.iop("min", first, g.tiles_y - g.rows, "y") if g.tiles_y % g.rows else first
-        base, rest = divmod(g.nx, g.chunks)
-        self.x0 = k.iop("mul", ids[0], base, None if rest else "x0")
-        self.x1 = k.iop("add", self.x0, base, "x1")
-        if rest:
-            self.x0 = k.iop("add", self.x0, k.iop("min", ids[0], rest), "x0")
-            after = k.iop("add", ids[0], 1)
-            self.x1 = k.iop("add", k.iop("mul", after, base), k.iop("min", after, rest), "x1")
+        self.x0, self.x1 = chunk_of(k, g, ids[0])
 
     # -- memory, in the kernel
 

@@ -53,6 +53,21 @@ Queue = dict[tuple[int, int, int], dict[int, Value]]
 """(field, row, z) to plane offset to raw tile."""
 
 
+def chunk_of(b: Numbering, g: Geometry, block: Value) -> tuple[Value, Value]:
+    """First plane of a block's chunk and the first behind it."""
+    base, rest = divmod(g.nx // g.unroll, g.chunks)
+    if not rest:
+        first = b.iop("mul", block, base * g.unroll, "x0")
+        return first, b.iop("add", first, base * g.unroll, "x1")
+
+    def dealt(chunks: Value, name: str) -> Value:
+        """Planes of so many chunks, of which the first `rest` have a share more than the others."""
+        shares = b.iop("add", b.iop("mul", chunks, base), b.iop("min", chunks, rest), None if g.unroll > 1 else name)
+        return b.iop("mul", shares, g.unroll, name) if g.unroll > 1 else shares
+
+    return dealt(block, "x0"), dealt(b.iop("add", block, 1), "x1")
+
+
 class Body:
     """Builds the operations of one kernel.
 
@@ -91,19 +106,7 @@ class Body:
             # The last block moves back instead of overhanging: it computes some rows a second time.
             spill = g.tiles_y % g.rows
             self.y = b.iop("min", first, g.tiles_y - g.rows, "y") if spill else first
-        base, rest = divmod(g.nx // g.unroll, g.chunks)
-        if rest:
-            self.x0 = self._dealt(ids[0], base, rest, "x0")
-            self.x1 = self._dealt(b.iop("add", ids[0], 1), base, rest, "x1")
-        else:
-            self.x0 = b.iop("mul", ids[0], base * g.unroll, "x0")
-            self.x1 = b.iop("add", self.x0, base * g.unroll, "x1")
-
-    def _dealt(self, chunks: Value, base: int, rest: int, name: str) -> Value:
-        """Planes of so many chunks, of which the first `rest` have a share more than the others."""
-        b, unroll = self.b, self.g.unroll
-        shares = b.iop("add", b.iop("mul", chunks, base), b.iop("min", chunks, rest), None if unroll > 1 else name)
-        return b.iop("mul", shares, unroll, name) if unroll > 1 else shares
+        self.x0, self.x1 = chunk_of(b, g, ids[0])
 
     # -- memory
 

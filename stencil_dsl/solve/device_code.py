@@ -11,14 +11,16 @@ from typing import Any
 from stencil_dsl.runtime.devices import require_cupy
 
 CODE = """
-// Any number of slabs in one launch; see slabs.py for the table.
-extern "C" __global__ void fill_slabs(const long long* table, int slabs, long long total) {
-    long long n = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+// Any number of slabs in one launch; see slabs.py for the table. Places are 32 bits wide: a division of 64 is a
+// hundred instructions, several times as many as all the rest.
+extern "C" __global__ void fill_slabs(const long long* table, int slabs, unsigned total) {
+    unsigned n = blockIdx.x * blockDim.x + threadIdx.x;
     if (n >= total) return;
     const long long* t = table;
-    while (n >= t[0]) t += 17;
-    if (t != table) n -= t[-17];
-    long long k = n % t[7], j = n / t[7] % t[6], i = n / t[7] / t[6];
+    while (n >= (unsigned)t[0]) t += 17;
+    if (t != table) n -= (unsigned)t[-17];
+    unsigned wide = (unsigned)t[7], high = (unsigned)t[6], row = n / wide;
+    long long k = n - row * wide, i = row / high, j = row - (unsigned)i * high;
     REAL value = 0;
     if (t[1] != 0) {
         value = ((const REAL*)t[3])[i * t[11] + j * t[12] + k * t[13]];

@@ -12,6 +12,9 @@ import numpy as np
 from stencil_dsl.solve.device_code import compiled
 
 THREADS = 128
+MOST = 2**31
+"""Elements that one launch fills at most: their places have 32 bits."""
+
 FIELDS = 17
 """Numbers that describe one slab to the kernel: end, sign, three addresses, three extents, nine strides."""
 
@@ -48,12 +51,12 @@ def independent(slabs: Sequence[Slab]) -> bool:
 
 def actions_of(slabs: Sequence[Slab], xp: Any) -> list[Callable[[], Any]]:
     """What carries out the slabs: on a GPU one launch for all, where they are independent."""
-    if xp is np or not slabs or not independent(slabs):
+    if xp is np or not slabs or not independent(slabs) or sum(s.dst.size for s in slabs) >= MOST:
         return [s.action(xp) for s in slabs]
     table, total = describe(slabs, lambda a: a.data.ptr)
     dtype, device = slabs[0].dst.dtype.name, slabs[0].dst.device.id
     kernel = compiled("fill_slabs", dtype, device)
-    arguments = (xp.asarray(table), np.int32(len(slabs)), np.int64(total))
+    arguments = (xp.asarray(table), np.int32(len(slabs)), np.uint32(total))
     return [partial(_launch, kernel, -(-total // THREADS), arguments, list(slabs))]
 
 

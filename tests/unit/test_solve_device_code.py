@@ -34,7 +34,7 @@ def fused(libraries: dict[str, object], dtype: str, launches: list[int]):
 
         def launch() -> None:
             launches.append(total)
-            arguments = (table, np.int32(len(parts)), np.int64(total))
+            arguments = (table, np.int32(len(parts)), np.uint32(total))
             run(libraries[dtype], "fill_slabs", (-(-total // THREADS),), (THREADS,), arguments)
 
         return [launch]
