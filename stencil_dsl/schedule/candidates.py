@@ -7,11 +7,15 @@ from itertools import product
 
 from stencil_dsl.schedule.expr import Graph
 from stencil_dsl.schedule.layout import ITEMSIZE
+from stencil_dsl.schedule.plan import make_plan
 from stencil_dsl.schedule.schedule import PAIR_BYTES, Schedule
 
 THREADS = 128
 ROW_TILES = ((1, 128), (2, 64), (4, 32))
 """(y, z) tiles with one element, or one pair, a thread."""
+
+WIDE = 6
+"""Open outputs from which on rows are added from the block's edges inward: 19 and 25 points gained 1 to 10 %."""
 
 NARROW_TILES = ((8, 16), (16, 8))
 """For rows that the others do not divide: less of the last tile is waste."""
@@ -44,6 +48,8 @@ def streaming_candidates(graph: Graph, dtype: str, shape: tuple[int, ...] | None
         tiles += NARROW_TILES
     rows = (2, 1, 3, 4) if graph.ndim == 3 else (1,)
     mixed = any(len(n.planes) > 1 and n.op not in ("add", "sub", "neg") for n in graph.outputs)
+    # Where many outputs are open, registers are short, and the order in which rows are used decides; see `Schedule.sums`.
+    wide = any(s.open_outputs >= WIDE for s in make_plan(graph, order == "fast").sums)
     carries = ("reload", "queue") if mixed or order == "source" else ("reload",)
     for width, tile, row, chunk, occupancy, unroll, carry in product(
         (pair, 1), tiles, rows, (32, 64), (4, 3, 5, 2, 6, 8), (1, 2), carries
@@ -68,6 +74,7 @@ def streaming_candidates(graph: Graph, dtype: str, shape: tuple[int, ...] | None
             pair=width,
             unroll=unroll,
             carry=carry,  # type: ignore[arg-type]
+            sums="inward" if wide and row == 2 else "rows",
         )
 
 

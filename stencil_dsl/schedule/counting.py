@@ -23,12 +23,15 @@ class Counts:
         loads, stores: tile loads and stores.
         operations: elementwise operations by name; "fma" counts a product with the addition that takes it.
         carried: tiles carried through the loop.
+        live: most elements a thread holds at a time where operations stay in the order they are written in, over the
+            elements of a compute tile that it owns; carried ones included.
     """
 
     loads: int
     stores: int
     operations: dict[str, int]
     carried: int
+    live: int = 0
 
     @property
     def arithmetic(self) -> int:
@@ -41,13 +44,21 @@ class CountingBuilder(Numbering):
 
     counting = True
 
-    def __init__(self, arguments: int, shape: Sequence[int], fast: bool) -> None:
+    def __init__(self, arguments: int, shape: Sequence[int], fast: bool, pair: int = 1) -> None:
         super().__init__(range(arguments), shape, fast)
         self.next = arguments
         self.kinds: Counter[str] = Counter()
         self.operations: Counter[str] = Counter()
         self.products: set[int] = set()
         self.loop_counts: Counts | None = None
+        self.pair = pair
+        self.lanes: dict[int, int] = {}
+        self.joined: dict[int, list[int]] = {}
+        # In the order of making: the widths of values, and where each is used last.
+        self.width: dict[int, int] = {}
+        self.born: dict[int, int] = {}
+        self.last: dict[int, int] = {}
+        self.time = 0
 
     def token(self) -> int:
         self.next += 1
@@ -55,10 +66,16 @@ class CountingBuilder(Numbering):
 
     def _make(self, kind: str, make: Any, hint: str | None = None, outer: bool = False) -> int:
         value = self.token()
+        self.time += 1
         if not outer:
             self.kinds[kind] += 1
+        if kind == "load":
+            self._holds(value, self.pair)
         if kind == "map":
             op, args = make
+            for arg in args:
+                self._use(arg)
+            self._holds(value, 1)
             product = next((a for a in args if a in self.products), None) if op in ("add", "sub") else None
             if product is not None:
                 self.products.discard(product)
@@ -68,6 +85,47 @@ class CountingBuilder(Numbering):
             if op == "mul":
                 self.products.add(value)
         return value
+
+    def _holds(self, value: int, width: int) -> None:
+        self.born[value], self.width[value], self.last[value] = self.time, width, self.time
+
+    def _use(self, value: Value) -> None:
+        # A lane of a pair is in the pair's registers.
+        raw = self.lanes.get(value, value) if isinstance(value, int) else None
+        if raw in self.last:
+            self.last[raw] = self.time
+
+    def extract(self, raw: Value, part: int) -> Value:
+        value = super().extract(raw, part)
+        self.lanes[value] = raw
+        return value
+
+    def cat(self, lhs: Value, rhs: Value, axis: int) -> Value:
+        value = super().cat(lhs, rhs, axis)
+        self.joined[value] = [*self.joined.get(lhs, [lhs]), *self.joined.get(rhs, [rhs])]
+        return value
+
+    def reshape(self, value: Value, shape: Sequence[int]) -> Value:
+        result = super().reshape(value, shape)
+        self.joined[result] = self.joined.get(value, [value])
+        return result
+
+    def store(self, value: Value, view: Value, index: Sequence[Value], checked: bool) -> None:
+        super().store(value, view, index, checked)
+        for part in self.joined.get(value, [value]):
+            self._use(part)
+
+    def _live(self) -> int:
+        """The most that is held at a time."""
+        changes: Counter[int] = Counter()
+        for value, born in self.born.items():
+            changes[born] += self.width[value]
+            changes[self.last[value] + 1] -= self.width[value]
+        most = now = 0
+        for _, change in sorted(changes.items()):
+            now += change
+            most = max(most, now)
+        return most
 
     def map_op(self, op: str, args: Sequence[Value]) -> Any:
         return op, args
@@ -80,7 +138,7 @@ class CountingBuilder(Numbering):
 
     def counts(self, carried: int = 0) -> Counts:
         operations = {k: n for k, n in sorted(self.operations.items()) if n}
-        return Counts(self.kinds["load"], self.kinds["store"], operations, carried)
+        return Counts(self.kinds["load"], self.kinds["store"], operations, carried, self._live())
 
     @contextmanager
     def loop(
@@ -90,6 +148,14 @@ class CountingBuilder(Numbering):
         self.kinds.clear()
         self.operations.clear()
         self.known.append({})
-        yield self.token(), [self.token() for _ in carried], [], []
+        self.born.clear()
+        self.last.clear()
+        index, values, ends = self.token(), [self.token() for _ in carried], []  # type: ignore[var-annotated]
+        for value in values:
+            self._holds(value, 1)
+        yield index, values, ends, []
+        self.time += 1
+        for value in ends:
+            self._use(value)
         self.loop_counts = self.counts(len(carried))
         self.known.pop()

@@ -148,11 +148,12 @@ def predict(problem: Problem, schedule: Schedule, target: Target) -> Prediction:
     cap = MAX_REGISTERS
     if schedule.occupancy is not None:
         cap = min(cap, target.registers // (schedule.occupancy * threads) // 8 * 8)
-    wanted = BASE_REGISTERS + accumulators + min(loaded, int(LOAD_SHARE * accumulators) + 40)
+    held = BASE_REGISTERS + words * c.live
+    wanted = max(held, BASE_REGISTERS + accumulators + min(loaded, int(LOAD_SHARE * accumulators) + 40))
     registers = max(32, min(cap, wanted))
     resident = max(1, min(target.registers // (registers * threads), target.threads // threads))
     batches = max(1.0, loaded / max(4, cap - BASE_REGISTERS - accumulators))
-    lacking = max(0.0, (BASE_REGISTERS + accumulators + 12 - cap) / cap)
+    lacking = max(0.0, (max(held, BASE_REGISTERS + accumulators + 12) - cap) / cap)
     fields, outputs, cells = len(problem.fields), len(problem.outputs), prod(problem.shape)
     work = cells * s.waste * s.redundant
     trip_cells = s.tiles * prod(schedule.tile)

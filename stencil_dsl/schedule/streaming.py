@@ -215,7 +215,7 @@ def count(problem: Problem, schedule: Schedule, o: Outline) -> Counts:
     key = (order, sums, schedule.carry, ahead, g.ty, g.tz, g.pair, g.rows, g.unroll)
     if key in problem.graph.counts:
         return problem.graph.counts[key]
-    builder = CountingBuilder(len(o.params), _compute_tile(problem, g), schedule.order == "fast")
+    builder = CountingBuilder(len(o.params), _compute_tile(problem, g), schedule.order == "fast", g.pair)
     Body(problem, schedule, o.plan, g, builder, o.axes).build()
     assert builder.loop_counts is not None
     problem.graph.counts[key] = builder.loop_counts

@@ -9,6 +9,7 @@ import pytest
 from xdsl.dialects import scf
 
 from repro import more_stencils, stencils
+from repro.random_draws import draw
 from stencil_dsl import Schedule, StencilError, TuningStore, compile, stencil
 from stencil_dsl.dialects import tile
 from stencil_dsl.runtime import select
@@ -44,6 +45,51 @@ def test_counting_sees_what_lowering_emits(name: str, schedule: Schedule) -> Non
     assert counts.stores == sum(isinstance(op, tile.StoreOp) for op in operations)
     # A fused multiply-add stands for two operations of level 3.
     assert sum(counts.operations.values()) + counts.operations.get("fma", 0) == len(maps)
+
+
+def most_held(operations, pair: int) -> int:
+    """Elements that a thread holds at most, read off the operations of a loop's body."""
+    body = operations[0].parent_block()
+    raw: dict = {}
+    width, born, last = {}, {}, {}
+    for value in body.args[1:]:
+        width[value], born[value], last[value] = 1, -1, -1
+
+    def use(value, at: int) -> None:
+        for part in raw.get(value, [value]):
+            if part in last:
+                last[part] = at
+
+    for at, op in enumerate(operations):
+        result = op.results[0] if op.results else None
+        if isinstance(op, tile.ExtractOp | tile.CatOp | tile.ReshapeOp):
+            raw[result] = [part for value in op.operands for part in raw.get(value, [value])]
+            continue
+        for value in op.operands:
+            use(value, at)
+        if isinstance(op, tile.LoadOp | tile.MapOp):
+            width[result] = pair if isinstance(op, tile.LoadOp) else 1
+            born[result] = last[result] = at
+    return max(sum(width[v] for v in born if born[v] <= at <= last[v]) for at in range(len(operations)))
+
+
+@pytest.mark.parametrize("name", ["star_25", "box_27", "iso3dfd", "cns"])
+@pytest.mark.parametrize("schedule", [FAST, FAST.with_(rows=3, unroll=2), FAST.with_(pair=1, rows=1, sums="inward")])
+def test_what_a_thread_holds_is_counted_as_lowered(name: str, schedule: Schedule) -> None:
+    kernel = compile(getattr(stencils, name), shape=(64, 96, 512), schedule=schedule)
+    problem = problem_of(kernel.definition, kernel.default_form())
+    counts = streaming.count(problem, schedule, streaming.outline(problem, schedule))
+    assert counts.live == most_held(list(main_loop(kernel)), schedule.pair)
+
+
+def test_spills_are_foreseen() -> None:
+    """Schedules that were compiled: 6324 bytes of spills, and none."""
+    for case, schedule, spills in (
+        ("rnd5", FAST.with_(chunk=64, unroll=2), True),
+        ("rnd4", FAST.with_(tile=(1, 4, 32), pair=1, rows=1, chunk=64, unroll=2), False),
+    ):
+        definition = Definition.of(draw(case).stencil(), "float64")
+        assert predict(problem_of(definition, padded_form(definition, (256,) * 3)), schedule, H200).spills is spills
 
 
 def test_counting_a_shifted_kernel() -> None:
