@@ -48,7 +48,7 @@ def streaming_candidates(graph: Graph, dtype: str, shape: tuple[int, ...] | None
         tiles += NARROW_TILES
     rows = (2, 1, 3, 4) if graph.ndim == 3 else (1,)
     mixed = any(len(n.planes) > 1 and n.op not in ("add", "sub", "neg") for n in graph.outputs)
-    # Where many outputs are open, registers are short, and the order in which rows are used decides; see `Schedule.sums`.
+    # Where many outputs are open, registers are short, and the order in which rows are used decides.
     wide = any(s.open_outputs >= WIDE for s in make_plan(graph, order == "fast").sums)
     carries = ("reload", "queue") if mixed or order == "source" else ("reload",)
     for width, tile, row, chunk, occupancy, unroll, carry in product(

@@ -170,7 +170,8 @@ class Scatter:
                 elif places:
                     work.append((first + rows[-1], number, plane, group, None))
         middle = (g.rows - 1) * g.ty
-        outward = {"inward": -1, "outward": 1}.get(schedule.sums, 0)
+        # Rows that two blocks compute have to come out the same, wherever in its block a row lies.
+        outward = 0 if g.tiles_y % g.rows else {"inward": -1, "outward": 1}.get(schedule.sums, 0)
         for _, _, plane, group, row in sorted(work, key=lambda w: (outward * abs(2 * w[0] - middle), *w[:2])):
             self._add(plane, group, row, x)
         for plane in planes:

@@ -37,7 +37,8 @@ class Schedule:
         loads_first: streaming: write a trip's loads before its arithmetic.
         sums: streaming: what is added to the accumulators first. "rows": one row of a plane after the other along y, so
             that a row is done with early; "inward" and "outward": from the block's edges to its own rows, or from
-            those on; "groups": rows that have one coefficient are summed and multiplied once.
+            those on (where the blocks divide the rows evenly); "groups": rows that have one coefficient are summed and
+            multiplied once.
         latency: hint on loads, 1 (near) to 10 (DRAM), or None.
         carry: streaming: values of earlier planes that are not scattered are loaded again ("reload") or carried
             through the loop as raw loads ("queue").

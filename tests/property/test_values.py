@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import stencil_dsl
+from repro import stencils
 from stencil_dsl.schedule.schedule import Schedule
 from stencil_dsl.testing.random_cases import (
     Case,
@@ -40,6 +41,15 @@ def test_source_order_is_exact(kind: str, data: st.DataObject) -> None:
 def test_fast_order_is_within_its_bound(kind: str, data: st.DataObject) -> None:
     case = data.draw(cases("fast", kind))
     assert check_case(case, exact=False) == ""
+
+
+@pytest.mark.parametrize("sums", ["rows", "inward", "outward", "groups"])
+@pytest.mark.parametrize("rows", [2, 3])
+def test_rows_of_two_blocks_have_the_same_bits(sums: str, rows: int) -> None:
+    """The interpreter refuses two stores of different values to one cell."""
+    schedule = Schedule("streaming", tile=(1, 1, 32), pair=2, rows=rows, chunk=4, order="fast", sums=sums)  # type: ignore[arg-type]
+    kernel = stencil_dsl.compile(stencils.star_13, shape=(6, 7, 64), schedule=schedule)
+    assert kernel.validate(device="cpu")
 
 
 @settings(max_examples=settings().max_examples // 2)

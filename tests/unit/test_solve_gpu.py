@@ -180,7 +180,7 @@ def long_line(cells: int, faces: str, **options) -> TimeLoop:
 @pytest.mark.parametrize("graphs", [True, False])
 @pytest.mark.parametrize(("cells", "faces"), LINES)
 def test_long_lines_keep_their_waves(cells: int, faces: str, graphs: bool) -> None:
-    """Contiguous memory that takes longer to copy than a step takes: what reads too early, or late, sees other steps."""
+    """Contiguous memory that takes longer to copy than a step: what reads too early, or late, sees other steps."""
     modes = cells // 32
     wave = np.sin(np.pi * modes * (np.arange(cells) + 0.5) / cells)
     loop = long_line(cells, faces, device="gpu", graphs=graphs)
