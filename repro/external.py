@@ -9,7 +9,6 @@ samples.
 from __future__ import annotations
 
 import csv
-import io
 import os
 import re
 import subprocess
@@ -175,8 +174,6 @@ def lines(table: Table) -> list[dict[str, str]]:
 
 
 def csv_text(table: Table) -> str:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, TABLE_COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(lines(table))
-    return text.getvalue()
+    from repro.tables import csv_of
+
+    return csv_of(TABLE_COLUMNS, lines(table))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from repro.tables import Table
+from repro.tables import Table, csv_of
 
 #: Column -> instruction classes that it counts, with all their widths.
 GROUPS = {
@@ -84,11 +82,7 @@ def _line(row: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, str]:
 
 
 def csv_text(rows: Iterable[Mapping[str, Any]]) -> str:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(lines(rows))
-    return text.getvalue()
+    return csv_of(COLUMNS, lines(rows))
 
 
 def of(table: Table) -> list[Mapping[str, Any]]:

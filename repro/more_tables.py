@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import prod
@@ -11,7 +9,7 @@ from typing import Any
 
 from repro.opponents import kind_of
 from repro.solver_tables import EXAMPLE_COLUMNS, LOOP_COLUMNS, loop_line, per_step
-from repro.tables import Table, of_question, paper, ratio
+from repro.tables import Table, csv_of, of_question, paper, ratio
 from stencil_dsl.testing import stats
 from stencil_dsl.testing.sampling import used_times
 
@@ -250,11 +248,7 @@ def lines(spec: Spec, table: Table) -> list[dict[str, str]]:
 
 
 def csv_text(spec: Spec, table: Table) -> str:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, (*COLUMNS, *spec.columns), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(lines(spec, table))
-    return text.getvalue()
+    return csv_of((*COLUMNS, *spec.columns), lines(spec, table))
 
 
 def _count(classes: Mapping[str, int], name: str) -> int:

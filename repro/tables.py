@@ -254,6 +254,15 @@ def floors_text(table: Table) -> str:
     return text.getvalue()
 
 
+def csv_of(columns: Sequence[str], lines: Iterable[Mapping[str, Any]]) -> str:
+    """A table as text: the header, then a line each."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(lines)
+    return text.getvalue()
+
+
 def csv_text(table: Table, rows: Sequence[dict[str, Any]] | None = None) -> str:
     """bricklib.csv, or the same columns of other rows. Records that hold nothing (a copy without a device) are left
     out.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Mapping
 from math import prod
 from typing import Any
+
+from repro.tables import csv_of
 
 #: Columns that are metrics of a record, with their digits.
 _PLAIN = {
@@ -61,8 +61,4 @@ def _line(row: Mapping[str, Any], profile: Mapping[str, Any]) -> dict[str, str]:
 
 
 def csv_text(rows: Iterable[Mapping[str, Any]]) -> str:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(lines(rows))
-    return text.getvalue()
+    return csv_of(COLUMNS, lines(rows))

@@ -218,12 +218,13 @@ def tune(names: tuple[str, ...], arch: str = "sm_90", rounds: int = 1, near: boo
         entered = {s: around(s, known[s], arch) for s in here if known[s]}
         for s in here:
             if s not in entered:
-                entered[s] = entrants(s, arch) if size == 0 else smaller(s, fastest[s.name], arch)
+                entered[s] = entrants(s, arch) if size == 0 else smaller(s, fastest.get(s.name, []), arch)
         for step in range(rounds + 1 if size == 0 else 1):
             if step:
-                entered = {s: around(s, fastest[s.name], arch) for s in here if fastest[s.name]}
-            for subject, specs in _compile_all(entered, arch).items():
-                ranking = _race(subject, specs, arch)
+                entered = {s: around(s, fastest[s.name], arch) for s in here if fastest.get(s.name)}
+            compiled = _compile_all(entered, arch)
+            for subject in entered:
+                ranking = _race(subject, compiled[subject], arch) if subject in compiled else []
                 failed += not ranking
                 fastest[subject.name] = ranking or fastest.get(subject.name, [])
     return 1 if failed else 0

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 from repro.acoustic.model import INNER_BYTES, INNER_FLOPS, LAYER_BYTES, LAYER_FLOPS, Cube
 from repro.sections import grid
-from repro.tables import Table, of_question, paper, ratio
+from repro.tables import Table, csv_of, of_question, paper, ratio
 from stencil_dsl.testing import stats
 from stencil_dsl.testing.sampling import used_times
 
@@ -86,11 +84,7 @@ def csv_texts(table: Table) -> dict[str, str]:
     """File name to text."""
     found = {}
     for stem, of in lines(table).items():
-        text = io.StringIO()
-        writer = csv.DictWriter(text, COLUMNS[stem], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(of)
-        found[f"{stem}.csv"] = text.getvalue()
+        found[f"{stem}.csv"] = csv_of(COLUMNS[stem], of)
     return found
 
 

@@ -62,8 +62,7 @@ def _changes(schedule: Schedule, itemsize: int) -> Iterator[dict[str, Any]]:
     if len(schedule.tile) == 3:
         yield from ({"rows": n} for n in (schedule.rows - 1, schedule.rows + 1) if n >= 1)
     yield from ({"tile": tile} for tile in _tiles(schedule))
-    if schedule.kind == "streaming":
-        yield {"pair": PAIR_BYTES // itemsize if schedule.pair == 1 else 1}
+    yield {"pair": PAIR_BYTES // itemsize if schedule.pair == 1 else 1}
 
 
 def neighbours(problem: Problem, schedule: Schedule, target: Target) -> list[Schedule]:
@@ -71,7 +70,7 @@ def neighbours(problem: Problem, schedule: Schedule, target: Target) -> list[Sch
 
     The problem's shape is known.
     """
-    if schedule.kind == "shifted":
+    if schedule.kind != "streaming":
         return []
     steps: list[dict[str, Any]] = [{"chunk": length} for length in fitted_chunks(problem, schedule, target)]
     found = []

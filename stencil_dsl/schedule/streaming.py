@@ -211,7 +211,7 @@ def count(problem: Problem, schedule: Schedule, o: Outline) -> Counts:
     g = o.geometry
     sums = len(o.plan.sums)
     ahead = schedule.ahead and g.tail > 0
-    order = (schedule.order, schedule.sums)
+    order = (schedule.order, schedule.sums, g.tiles_y % g.rows > 0)
     key = (order, sums, schedule.carry, ahead, g.ty, g.tz, g.pair, g.rows, g.unroll)
     if key in problem.graph.counts:
         return problem.graph.counts[key]
