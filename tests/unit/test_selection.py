@@ -82,6 +82,17 @@ def test_what_a_thread_holds_is_counted_as_lowered(name: str, schedule: Schedule
     assert counts.live == most_held(list(main_loop(kernel)), schedule.pair)
 
 
+def test_counts_of_one_stencil_differ_where_blocks_overlap() -> None:
+    """The order of sums falls back to the source's rows there."""
+    schedule = FAST.with_(rows=3, sums="inward")
+    definition = Definition.of(stencils.cns, "float64")
+    for rows in (96, 97):
+        kernel = compile(stencils.cns, shape=(64, rows, 512), schedule=schedule)
+        problem = problem_of(definition, padded_form(definition, (64, rows, 512)))
+        counts = streaming.count(problem, schedule, streaming.outline(problem, schedule))
+        assert counts.live == most_held(list(main_loop(kernel)), schedule.pair)
+
+
 def test_spills_are_foreseen() -> None:
     """Schedules that were compiled: 6324 bytes of spills, and none."""
     for case, schedule, spills in (
@@ -207,6 +218,7 @@ def test_neighbours_are_legal_and_differ_in_one_choice(name: str, shape: tuple[i
 def test_fitted_chunks_fill_the_last_wave() -> None:
     definition = Definition.of(stencils.star_13, "float64")
     problem = problem_of(definition, padded_form(definition, (256,) * 3))
+    assert neighbours(problem, Schedule("shuffle", tile=(1, 1, 32), warps=1, pair=2, order="fast"), H200) == []
     start = FAST.with_(rows=4, occupancy=3, chunk=16)
 
     def idle(schedule: Schedule) -> float:
