@@ -24,7 +24,9 @@ def _function(path: str, symbol: str, device: int) -> Any:
     with cupy.cuda.Device(device):
         try:
             function = cupy.RawModule(path=path).get_function(symbol)
-            function.kernel  # noqa: B018 (loads it now: the file may be a temporary one)
+            # Loads it now: the file may be a temporary one, and code that is loaded at the first launch stops the device
+            # until all that runs there is over, which never is where an exchange waits for another rank of the process.
+            function.num_regs  # noqa: B018
             return function
         except cupy.cuda.driver.CUDADriverError as error:
             have = cupy.cuda.Device(device).compute_capability

@@ -69,4 +69,7 @@ def _module(dtype: str, device: int) -> Any:
 @lru_cache(maxsize=64)
 def compiled(name: str, dtype: str, device: int) -> Any:
     """A kernel, to be called with grid, block and arguments."""
-    return _module(dtype, device).get_function(name)
+    function = _module(dtype, device).get_function(name)
+    with require_cupy().cuda.Device(device):
+        function.num_regs  # noqa: B018 (loads it now, see `runtime.launch`)
+    return function

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from stencil_dsl import StencilError
-from stencil_dsl.solve import run_ranks, stepper, streams
+from stencil_dsl.solve import branches, run_ranks, stepper, streams
+from stencil_dsl.solve.branches import Branches
 from stencil_dsl.solve.graphs import JointGraph
 from stencil_dsl.solve.stepper import Stepper
 from stencil_dsl.solve.transports.base import Message
@@ -72,6 +73,9 @@ class Stream:
             self.graph.streams.append(self)
         assert event.graph is self.graph, "an event of another capture"
         self.tail = self.tail + event.tail
+
+    def is_capturing(self) -> bool:
+        return self.graph is not None
 
     def begin_capture(self) -> None:
         self.graph, self.tail = Graph(), []
@@ -151,7 +155,7 @@ class Ring:
 
 @pytest.fixture(autouse=True)
 def stand_ins(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (streams, stepper):
+    for module in (streams, stepper, branches):
         monkeypatch.setattr(module, "require_cupy", lambda: CUPY)
     Graph.launches = 0
 
@@ -182,3 +186,34 @@ def test_a_rank_that_does_not_capture_is_an_error_in_time() -> None:
     end = Peer(Mailroom(2, timeout=0.2), 0, Device())
     with pytest.raises(StencilError, match="rank 0 waited 0.2 s for the end of a graph of rank 1"):
         JointGraph(end).capture(Stream(), lambda: None)
+
+
+def test_pieces_of_a_sweep_are_branches_of_a_graph_and_behind_each_other_else() -> None:
+    HERE.stream = stream = Stream()
+    seen: list[str] = []
+
+    def enqueue(name: str) -> None:
+        HERE.stream.enqueue(lambda: seen.append(name))
+
+    pieces = Branches([lambda name=name: enqueue(name) for name in "abcd"])  # type: ignore[misc]
+
+    def step() -> None:
+        enqueue("before")
+        pieces()
+        enqueue("after")
+
+    step()
+    assert seen == ["before", *"abcd", "after"]
+    orders = set()
+    for _ in range(2):
+        stream.begin_capture()
+        step()
+        step()
+        graph = stream.end_capture()
+        for _ in range(20):
+            seen.clear()
+            graph.launch(stream)
+            for half in (seen[:6], seen[6:]):
+                assert half[0] == "before" and half[-1] == "after" and sorted(half[1:-1]) == list("abcd")
+                orders.add("".join(half[1:-1]))
+    assert len(orders) > 3, "no piece ever overtook another"
