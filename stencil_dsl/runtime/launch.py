@@ -24,7 +24,7 @@ def _function(path: str, symbol: str, device: int) -> Any:
     with cupy.cuda.Device(device):
         try:
             function = cupy.RawModule(path=path).get_function(symbol)
-            # Loads it now: the file may be a temporary one, and code that is loaded at the first launch stops the device
+            # Loads it now: the file may be a temporary one, and code that is loaded by a first launch stops the device
             # until all that runs there is over, which never is where an exchange waits for another rank of the process.
             function.num_regs  # noqa: B018
             return function

@@ -41,7 +41,7 @@ class Schedule:
             multiplied once.
         latency: hint on loads, 1 (near) to 10 (DRAM), or None.
         carry: streaming: values of earlier planes that are not scattered are loaded again ("reload") or carried
-            through the loop as raw loads ("queue").
+            through the loop as raw loads ("queue"; with pairs, those for which a trip has as many planes).
         head_loop: streaming: take the first planes of a chunk in a loop rather than in straight-line code.
         split_tail: streaming: leave out of the last planes of a chunk what no output of it needs.
         opt_level: of the tile assembler, 0 to 3.

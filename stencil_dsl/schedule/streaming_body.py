@@ -179,13 +179,23 @@ class Body:
     # -- values of earlier planes
 
     def _queued(self) -> dict[tuple[int, int, int], tuple[int, int]]:
-        """Raw tiles that finals read at several planes: (field, row, z) to first and last plane offset."""
+        """Raw tiles that finals read at several planes: (field, row, z) to first and last plane offset.
+
+        Pairs are queued only where none changes places from trip to trip, which makes its lanes wrong: the assembler
+        takes them out of it before (see `plan._runs`).
+        """
         spans: dict[tuple[int, int, int], set[int]] = {}
         for node in accesses(self.plan.late_nodes()):
             for j, lane in self.rows_lanes:
                 z = (lane + node.offset[-1]) // self.g.pair
                 spans.setdefault((node.field, self.row_of(node, j), z), set()).add(node.offset[0])
-        return {key: (min(p), max(p)) for key, p in spans.items() if len(p) > 1}
+        # The newest of a queue is loaded in the trip, or was in the one before.
+        fresh = self.g.unroll - self.schedule.ahead
+        return {
+            key: (min(p), max(p))
+            for key, p in spans.items()
+            if len(p) > 1 and (self.g.pair == 1 or max(p) - min(p) <= fresh)
+        }
 
     def _open_queue(self) -> Queue:
         return {

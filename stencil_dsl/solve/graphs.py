@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from stencil_dsl.solve.streams import mark
+from stencil_dsl.solve.transports.base import Captured
 
 if TYPE_CHECKING:
     from stencil_dsl.solve.transports.base import Transport
@@ -33,10 +34,12 @@ class OwnGraph:
         except BaseException:
             stream.end_capture()
             raise
-        return stream.end_capture()
+        made = Captured(stream.end_capture())
+        self.end.captured(made)
+        return made
 
-    def launch(self, graph: Any, stream: Any) -> None:
-        graph.launch(stream)
+    def launch(self, graph: Captured, stream: Any) -> None:
+        graph.graph.launch(stream)
         self.end.launched()
 
 

@@ -92,6 +92,9 @@ class Stepper:
                 else:
                     self._one(scalars(first + done * self.size))
                     done += 1
+        if cupy.cuda.get_current_stream() != caller:
+            # CuPy 14 leaves a `with` on the default stream where the one before was made current by `use()`.
+            caller.use()
         caller.wait_event(mark(self._stream))
 
     def _prepare(self, values: Mapping[str, float]) -> None:

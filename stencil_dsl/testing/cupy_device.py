@@ -49,7 +49,8 @@ class CupyDevice:
             self._stream = cupy.cuda.Stream(non_blocking=True)
         except cupy.cuda.runtime.CUDARuntimeError as error:
             raise GpuUnavailableError(f"CUDA device {number} cannot be used: {error}") from error
-        self._stream.use()
+        # Entered and not made current by `use()`, which CuPy 14 forgets at the end of the next `with`.
+        self._stream.__enter__()
         self.l2_bytes = int(self._device.attributes["L2CacheSize"])
         self._flush_buffer = cupy.empty(2 * self.l2_bytes, dtype=cupy.uint8)
         self._nvml = Nvml(number)

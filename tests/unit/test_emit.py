@@ -60,7 +60,7 @@ CASES = {
         wave,
         "float32",
         (37, 515),
-        Schedule("streaming", tile=(1, 64), pair=4, chunk=8, carry="queue", unroll=1, block_order="y"),
+        Schedule("streaming", tile=(1, 128), chunk=8, carry="queue", block_order="y"),
     ),
     "upwind_checked": (upwind, "float64", (1000,), Schedule(tile=(256,), loads="checked", warps=8)),
     "flux_streaming_rows": (

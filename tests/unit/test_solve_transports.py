@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from types import SimpleNamespace
 
@@ -10,7 +11,7 @@ import pytest
 
 from stencil_dsl import StencilError, stencil
 from stencil_dsl.solve import Periodic, TimeLoop, run_ranks, spread
-from stencil_dsl.solve.transports.base import Message, Transport
+from stencil_dsl.solve.transports.base import Captured, Message, Transport
 from stencil_dsl.solve.transports.in_process import InProcess, Mailroom
 from stencil_dsl.solve.transports.mpi import Mpi
 from stencil_dsl.solve.transports.nccl import Nccl
@@ -121,7 +122,8 @@ class FakeNccl:
 
         later: list = []
         return SimpleNamespace(
-            send=send, recv=recv, later=later, rank=rank, check_async_error=lambda: self._arrive(rank, later)
+            **{"send": send, "recv": recv, "later": later, "rank": rank, "abort": lambda: None},
+            check_async_error=lambda: self._arrive(rank, later),
         )
 
     def _arrive(self, rank: int, later: list) -> None:
@@ -189,6 +191,19 @@ def test_an_nccl_peer_that_is_silent_is_an_error_in_time() -> None:
 
     run_ranks(2, program, timeout=0.1, transport=ends)
     assert len(aborted) == 4
+
+
+def test_nccl_ends_after_the_graphs_that_hold_its_exchanges() -> None:
+    """Its library waits for them, and whoever drops a loop drops what it is made of in any order."""
+    room, ended = Mailroom(1), []
+    end = HostNccl(InProcess(room, 0), FakeNccl(room))
+    graph = Captured(object())
+    end.communicator.abort = lambda: ended.append(graph.graph)
+    end.captured(graph)
+    assert not ended and graph.graph is not None
+    del end
+    gc.collect()
+    assert ended == [None]
 
 
 def test_device_arrays_travel_through_host_memory_under_mpi() -> None:

@@ -30,6 +30,13 @@ class Message:
     what: str
 
 
+class Captured:
+    """A CUDA graph, which a transport drops where it must go before the transport itself does."""
+
+    def __init__(self, graph: Any) -> None:
+        self.graph = graph
+
+
 class Pending(ABC):
     """Messages on their way."""
 
@@ -65,6 +72,9 @@ class Transport(ABC):
 
     def launched(self) -> None:  # noqa: B027 (most have nothing to do)
         """Called behind the launch of a graph that holds exchanges."""
+
+    def captured(self, graph: Captured) -> None:  # noqa: B027
+        """Called with every graph that holds exchanges of this rank."""
 
     def settle(self) -> None:  # noqa: B027
         """Return when everything that was posted has arrived, where the host would otherwise wait without a limit.

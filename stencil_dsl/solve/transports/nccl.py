@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import importlib
 import time
+import weakref
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from stencil_dsl.errors import StencilError
 from stencil_dsl.runtime.devices import require_cupy
 from stencil_dsl.solve.streams import mark
-from stencil_dsl.solve.transports.base import Capture, Message, Pending, Transport
+from stencil_dsl.solve.transports.base import Capture, Captured, Message, Pending, Transport
 
 OUTSTANDING = 64
 """Exchanges that may be enqueued before the oldest must be over: a device's queue that is full blocks the host."""
@@ -38,6 +39,8 @@ class Nccl(Transport):
         mine = self.library.get_unique_id() if self.rank == 0 else None
         self.communicator = self.library.NcclCommunicator(self.size, control.allgather(mine)[0], self.rank)
         self._outstanding: deque[Any] = deque()
+        self._graphs: weakref.WeakSet[Captured] = weakref.WeakSet()
+        self._end = weakref.finalize(self, _close, self.communicator, self._graphs)
 
     def post(self, sends: Sequence[Message], receives: Sequence[Message]) -> Pending:
         # NCCL has no tags: between two ranks, the first send meets the first receive.
@@ -56,6 +59,9 @@ class Nccl(Transport):
             self._outstanding.append(event)
             self._wait(OUTSTANDING)
 
+    def captured(self, graph: Captured) -> None:
+        self._graphs.add(graph)
+
     def settle(self) -> None:
         self._wait(0)
 
@@ -71,6 +77,7 @@ class Nccl(Transport):
                 return
             if time.monotonic() > end:
                 self._outstanding.clear()
+                self._end.detach()
                 self.communicator.abort()
                 raise StencilError(
                     f"rank {self.rank} waited {self.timeout:g} s for an exchange over NCCL; is a rank dead or stuck?"
@@ -92,6 +99,16 @@ class Nccl(Transport):
 
     def allgather(self, value: Any) -> list[Any]:
         return self.control.allgather(value)
+
+
+def _close(communicator: Any, graphs: Iterable[Captured]) -> None:
+    """End a rank's part, which returns only when no graph holds its exchanges any more.
+
+    Not by destroying the communicator: that waits for the other ranks, whom the same thread may have to destroy next.
+    """
+    for each in list(graphs):
+        each.graph = None
+    communicator.abort()
 
 
 def _nccl() -> Any:
