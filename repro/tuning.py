@@ -53,13 +53,18 @@ class Subject:
     def definition(self) -> Definition:
         from stencil_dsl.runtime.definition import Definition
 
+        if self.module == "random_draws":
+            from repro.random_draws import draw
+
+            return Definition.of(draw(self.function).stencil(), self.dtype)
         f = getattr(importlib.import_module(f"repro.{self.module}"), self.function)
         return Definition.of(f, self.dtype, steps=self.steps)
 
 
 def subjects() -> dict[str, list[Subject]]:
-    """By name: the rows at each size, the largest first, or at the smaller ones only, several steps, other shapes."""
-    from repro import test_shapes, test_steps
+    """By name: rows at each size, the largest first, or at the smaller ones only, several steps, shapes, draws."""
+    from repro import test_random, test_shapes, test_steps
+    from repro.random_draws import DRAWS
 
     found = {
         row.id: [Subject(row.id, row.function, (n,) * 3) for n in sorted(SIZES, reverse=True)] for row in ROWS.values()
@@ -71,6 +76,8 @@ def subjects() -> dict[str, list[Subject]]:
                 found[f"{name}-steps-{k}"] = [Subject(f"{name}-steps-{k}", function, shape, module=module, steps=k)]
     for name, case in test_shapes.CASES.items():
         found[name] = [Subject(name, case.function, case.shape, case.dtype, case.module)]
+    for name in DRAWS:
+        found[name] = [Subject(name, name, test_random.SHAPE, module="random_draws")]
     return found
 
 
@@ -113,6 +120,10 @@ def finalists(row: str) -> Iterator[dict[str, Any]]:
         yield from (
             {"tile": (1, 128), "chunk": c, "ahead": a, "occupancy": 8} for c in (64, 128) for a in (True, False)
         )
+    elif row.startswith("rnd"):
+        for tile, warps in (((1, 4, 32), 4), ((2, 4, 32), 8), ((4, 4, 32), 4), ((1, 2, 64), 4), ((2, 2, 64), 4)):
+            for occupancy in (None, 32 // warps):
+                yield {"kind": "shifted", "pair": 1, "tile": tile, "warps": warps, "occupancy": occupancy}
     elif row == "star-7-steps-2":
         yield {**one, "tile": A, "rows": 4, "occupancy": 3, "unroll": 2, "chunk": 64}
     elif row == "star-7-steps-3":

@@ -38,6 +38,15 @@ class Counts:
         """Floating point instructions; negation and absolute value are modifiers of an operand."""
         return sum(n for op, n in self.operations.items() if op not in ("neg", "abs"))
 
+    @property
+    def calls(self) -> float:
+        """Operations that become a subroutine, in divisions."""
+        return sum(CALLS.get(op, 0.0) * n for op, n in self.operations.items())
+
+
+CALLS = {"div": 1.0, "sqrt": 1.0, "exp": 1.5, "log": 1.5, "tanh": 3.0, "sin": 3.0, "cos": 3.0, "tan": 4.0, "pow": 6.0}
+"""Roughly how long operations take that are no single instruction, in divisions."""
+
 
 class CountingBuilder(Numbering):
     """A builder whose values are numbers."""

@@ -30,6 +30,10 @@ BATCH_CLOCKS = 1150
 LOAD_CLOCKS = 7.3
 """Of a scheduler for a warp's load of one wide element each."""
 
+CALL_CLOCKS, CALL_BUSY = 320, 60
+"""Of a division in a trip, which warps that stand at a branch do not overlap with their other work, and what of it
+keeps a scheduler; half as much in float32."""
+
 LOAD_SHARE = 1.9
 """Registers that the compiler gives to loads for each that holds an accumulator, beside a fixed number."""
 
@@ -160,9 +164,11 @@ def predict(problem: Problem, schedule: Schedule, target: Target) -> Prediction:
     trips = work / (trip_cells * target.sms * resident)
     rate = target.fp64 if problem.dtype == "float64" else target.fp32
     # Clocks a warp keeps its scheduler, of four an SM, in one trip.
+    calls = per_thread * c.calls * size / 8
     busy = per_thread * (c.arithmetic * 128 / rate + c.loads * LOAD_CLOCKS * max(1.0, pair * size / 8))
+    busy += CALL_BUSY * calls
     times = {
-        "latency": trips * (START_CLOCKS + BATCH_CLOCKS * batches + busy) / target.clock,
+        "latency": trips * (START_CLOCKS + BATCH_CLOCKS * batches + busy + CALL_CLOCKS * calls) / target.clock,
         "issue": trips * resident * threads / 32 / target.issue * busy / target.clock,
         "hbm": cells * size * (fields * (1 + 0.25 * (s.reread - 1)) + outputs) / target.hbm,
         "l2": cells * size * (s.lines * s.waste * s.reread + WRITES * outputs) / target.l2,

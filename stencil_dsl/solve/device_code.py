@@ -12,15 +12,21 @@ from stencil_dsl.runtime.devices import require_cupy
 
 CODE = """
 // Any number of slabs in one launch; see slabs.py for the table. Places are 32 bits wide: a division of 64 is a
-// hundred instructions, several times as many as all the rest.
-extern "C" __global__ void fill_slabs(const long long* table, int slabs, unsigned total) {
+// hundred instructions, several times as many as all the rest. Slabs that come in twos take turns row by row: one that
+// lies behind a row and the one before the next row share a line of memory, which a device opens once for both.
+extern "C" __global__ void fill_slabs(const long long* table, unsigned total) {
     unsigned n = blockIdx.x * blockDim.x + threadIdx.x;
     if (n >= total) return;
     const long long* t = table;
-    while (n >= (unsigned)t[0]) t += 17;
-    if (t != table) n -= (unsigned)t[-17];
+    while (n >= (unsigned)t[0]) t += 18 * t[17];
+    if (t != table) n -= (unsigned)t[-18];
     unsigned wide = (unsigned)t[7], high = (unsigned)t[6], row = n / wide;
-    long long k = n - row * wide, i = row / high, j = row - (unsigned)i * high;
+    long long k = n - row * wide;
+    if (t[17] == 2) {
+        t += 18 * (row & 1);
+        row >>= 1;
+    }
+    long long i = row / high, j = row - (unsigned)i * high;
     REAL value = 0;
     if (t[1] != 0) {
         value = ((const REAL*)t[3])[i * t[11] + j * t[12] + k * t[13]];

@@ -19,6 +19,9 @@ from stencil_dsl.runtime.devices import require_cupy
 from stencil_dsl.solve.slabs import Slab, actions_of
 from stencil_dsl.transforms.boundary import Faces
 
+SECTOR_BYTES = 32
+"""What a GPU's caches and memory move at least."""
+
 Widths = Sequence[tuple[int, int]]
 FaceArrays = Mapping[tuple[int, int], np.ndarray]
 
@@ -67,6 +70,7 @@ class GhostFill:
         widths: ghost cells to fill, per axis before and behind, not more than the array's halo.
         arrays: values over faces by (axis, side), of the shape of the interior less the axis.
         corners: fill beyond several faces at a time too: each axis then includes the ghost cells of the axes before.
+        whole_sectors: continue into the padding of rows where that fills sectors of memory; None: on a GPU.
 
     Raises:
         StencilError: where a face that is read across has no rule, or the interior is too narrow for one.
@@ -81,10 +85,12 @@ class GhostFill:
         values: RunTimeValues,
         arrays: FaceArrays | None = None,
         corners: bool = True,
+        whole_sectors: bool | None = None,
     ) -> None:
         self.name, self.array, self.faces, self.widths = name, array, faces, tuple(widths)
         self.values, self.arrays, self.corners = values, arrays or {}, corners
         self.xp = array_module(array)
+        self.whole_sectors = array.device == "gpu" if whole_sectors is None else whole_sectors
         array.with_halo(self.widths)  # refuses widths beyond the array's halo
         slabs = [self._axis(axis) for axis in range(array.ndim)]
         self.axes = [actions_of(each, self.xp) for each in slabs]
@@ -117,12 +123,25 @@ class GhostFill:
             if not width or face is None or face.kind.data == "keep":
                 continue
             self._check(face, axis, side)
-            if _farthest(face, width) <= n:
+            whole = self._sectors(axis, side, width)
+            if _farthest(face, whole) <= n:
+                slabs.append(self._slab(axis, side, face, range(1, whole + 1)))
+            elif _farthest(face, width) <= n:
                 slabs.append(self._slab(axis, side, face, range(1, width + 1)))
             else:
                 for k in range(1, width + 1):
                     slabs += self._resolved(axis, side, k)
         return slabs
+
+    def _sectors(self, axis: int, side: int, width: int) -> int:
+        """The width, widened into the padding to whole sectors: of one that is written in part the rest is read."""
+        layout, per = self.array.layout, SECTOR_BYTES // self.array.full.itemsize
+        n, start = layout.shape[-1], layout.origin[-1]
+        if not self.whole_sectors or axis < self.array.ndim - 1 or layout.strides[-1] != 1 or start % per:
+            return width
+        wide = -(-width // per) * per if side == 0 else -(-(n + width) // per) * per - n
+        room = start if side == 0 else layout.extents[-1] - start - n
+        return wide if wide <= room else width
 
     def _check(self, face: FaceAttr, axis: int, side: int) -> None:
         where = f"{self.name!r} across the face {AXES[self.array.ndim][axis]}{'-+'[side]}"

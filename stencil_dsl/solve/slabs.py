@@ -15,8 +15,9 @@ THREADS = 128
 MOST = 2**31
 """Elements that one launch fills at most: their places have 32 bits."""
 
-FIELDS = 17
-"""Numbers that describe one slab to the kernel: end, sign, three addresses, three extents, nine strides."""
+FIELDS = 18
+"""Numbers that describe one slab to the kernel: end, sign, three addresses, three extents, nine strides, and how many
+slabs share the elements up to the end (both of two have the same end)."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ def actions_of(slabs: Sequence[Slab], xp: Any) -> list[Callable[[], Any]]:
     table, total = describe(slabs, lambda a: a.data.ptr)
     dtype, device = slabs[0].dst.dtype.name, slabs[0].dst.device.id
     kernel = compiled("fill_slabs", dtype, device)
-    arguments = (xp.asarray(table), np.int32(len(slabs)), np.uint32(total))
+    arguments = (xp.asarray(table), np.uint32(total))
     return [partial(_launch, kernel, -(-total // THREADS), arguments, list(slabs))]
 
 
@@ -67,17 +68,25 @@ def _launch(kernel: Any, blocks: int, arguments: tuple[Any, ...], keep: Sequence
 
 def describe(slabs: Sequence[Slab], address: Callable[[Any], int]) -> tuple[np.ndarray, int]:
     """The table that the kernel reads, and how many elements there are to write."""
-    rows, end = [], 0
-    for s in slabs:
-        end += s.dst.size
-        row = [end, s.sign, *(0 if a is None else address(a) for a in (s.dst, s.src, s.add))]
-        pad = 3 - s.dst.ndim
-        row += [1] * pad + list(s.dst.shape)
-        for a in (s.dst, s.src, s.add):
-            row += [0] * 3 if a is None else [0] * pad + _steps(a, s.dst.shape)
-        assert len(row) == FIELDS
-        rows.append(row)
+    rows: list[list[int]] = []
+    end, left = 0, list(slabs)
+    while left:
+        together = left[: 2 if len(left) > 1 and left[0].dst.shape == left[1].dst.shape else 1]
+        left = left[len(together) :]
+        end += sum(s.dst.size for s in together)
+        rows += [_row(s, end, len(together), address) for s in together]
     return np.array(rows, "int64"), end
+
+
+def _row(s: Slab, end: int, together: int, address: Callable[[Any], int]) -> list[int]:
+    row = [end, s.sign, *(0 if a is None else address(a) for a in (s.dst, s.src, s.add))]
+    pad = 3 - s.dst.ndim
+    row += [1] * pad + list(s.dst.shape)
+    for a in (s.dst, s.src, s.add):
+        row += [0] * 3 if a is None else [0] * pad + _steps(a, s.dst.shape)
+    row.append(together)
+    assert len(row) == FIELDS
+    return row
 
 
 def _steps(a: Any, shape: Sequence[int]) -> list[int]:

@@ -210,9 +210,10 @@ def fill(folder: Path, count: int, seed: int, jobs: int, arch: str, only: str = 
             print(f"{done} of {total} kernels, {time.monotonic() - start:.0f} s", flush=True)
 
     results = build_many(requests, jobs=jobs, cache=KernelCache(folder), progress=progress)
-    for item, result in zip(kept, results, strict=True):
+    for item, result in zip(list(kept), results, strict=True):
         if isinstance(result, Exception):
             failed += 1
+            kept.remove(item)
             print(f"FAILED to compile: {item.label}\n{result}\n{item.case.stencil}")
     path = folder / "memcheck.json"
     path.write_text(json.dumps({"arch": arch, "items": [i.to_json() for i in kept]}, indent=1))

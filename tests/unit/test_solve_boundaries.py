@@ -84,23 +84,27 @@ def model(data: np.ndarray, pairs: list[tuple[Face, Face]], widths: list[tuple[i
 
 
 def filled(
-    data: np.ndarray, pairs: list[tuple[Face, Face]], widths: list[tuple[int, int]], corners: bool = True
+    data: np.ndarray,
+    pairs: list[tuple[Face, Face]],
+    widths: list[tuple[int, int]],
+    corners: bool = True,
+    whole_sectors: bool = False,
 ) -> np.ndarray:
-    """What GhostFill makes of the data; everything outside is NaN before."""
+    """What GhostFill makes of the data; everything outside is NaN before, and behind as well but for whole sectors."""
     array = stencil_dsl.empty(data.shape, widths, data.dtype, device="cpu")
     array.fill(np.nan)
     array.interior[...] = data
     arrays = {(a, s): r.array for a, pair in enumerate(pairs) for s, r in enumerate(pair) if r.array is not None}
     values = RunTimeValues()
     faces = [(face_from_text(lo.text()), face_from_text(hi.text())) for lo, hi in pairs]
-    fill = GhostFill("u", array, faces, widths, values, arrays, corners)
+    fill = GhostFill("u", array, faces, widths, values, arrays, corners, whole_sectors)
     values.set(SCALARS)
     fill.apply()
     outside = array.full.copy()
     box = tuple(
         slice(o - lo, o + n + hi) for o, n, (lo, hi) in zip(array.layout.origin, data.shape, widths, strict=True)
     )
-    outside[box] = np.nan
+    outside[(*box[:-1], slice(None)) if whole_sectors else box] = np.nan
     assert np.isnan(outside).all(), "a cell outside the ghost cells was written"
     return array.with_halo(tuple(widths))
 

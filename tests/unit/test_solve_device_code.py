@@ -32,9 +32,9 @@ def fused(libraries: dict[str, object], dtype: str, launches: list[int]):
             return [s.action(np) for s in parts]
         table, total = describe(parts, lambda a: a.ctypes.data)
 
-        def launch() -> None:
+        def launch(keep: object = parts) -> None:
             launches.append(total)
-            arguments = (table, np.int32(len(parts)), np.uint32(total))
+            arguments = (table, np.uint32(total))
             run(libraries[dtype], "fill_slabs", (-(-total // THREADS),), (THREADS,), arguments)
 
         return [launch]
@@ -48,10 +48,11 @@ def test_ghost_cells_have_the_same_bits(libraries: dict[str, object], case) -> N
     data, pairs, widths = case
     for corners in (True, False):
         want = filled(data, pairs, widths, corners)
+        assert np.array_equal(filled(data, pairs, widths, corners, True), want, equal_nan=True)
         launches: list[int] = []
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(ghosts, "actions_of", fused(libraries, data.dtype.name, launches))
-            got = filled(data, pairs, widths, corners)
+            got = filled(data, pairs, widths, corners, whole_sectors=True)
         assert np.array_equal(got, want, equal_nan=True)
 
 
@@ -111,4 +112,4 @@ def test_sources_and_receivers_have_the_same_bits(
 def test_the_table_describes_broadcast_sources() -> None:
     dst, src = np.zeros((3, 4)), np.arange(4.0)[None]
     table, total = describe([slabs.Slab(dst, src, np.ones((1, 1)), -1)], lambda a: 99)
-    assert total == 12 and table.tolist() == [[12, -1, 99, 99, 99, 1, 3, 4, 0, 4, 1, 0, 0, 1, 0, 0, 0]]
+    assert total == 12 and table.tolist() == [[12, -1, 99, 99, 99, 1, 3, 4, 0, 4, 1, 0, 0, 1, 0, 0, 0, 1]]
