@@ -6,7 +6,7 @@ beats ``bid(0)`` along the planes. Source: 000, RTX PRO 4000 Blackwell, CUDA 13.
 Last measured:
 - claim 6, code, sm_90, 13.5.37: cannot be tested here. only times decide, run with --gpu; the code: star-13 z, y, x
   first: 87, 88, 88 instructions; box-27 z, y, x first: 115, 116, 115 instructions
-- claim 6, time, nvidia-h200, 13.5.37: holds. x-first / y-first 1.13 (1.12..1.13), claimed 1.1; x-first / y-first 1.06
+- claim 6, time, nvidia-h200, 13.5.37: holds. x-first / y-first 1.13 (1.13..1.13), claimed 1.1; x-first / y-first 1.06
   (1.06..1.06), claimed 1.1
 """
 

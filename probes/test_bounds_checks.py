@@ -8,14 +8,14 @@ Last measured:
 - claim 15, code, sm_90, 13.5.37: reversed. they can be removed: star-7: dynamic-checked 300 (14 branches),
   dynamic-unchecked 82 (0 branches); box-27: dynamic-checked 921 (54 branches), dynamic-unchecked 124 (0 branches);
   box-125: dynamic-checked 3886 (250 branches), dynamic-unchecked 348 (0 branches)
-- claim 15, time, nvidia-h200, 13.5.37: holds. dynamic-checked / dynamic-unchecked 2.52 (2.43..2.55), claimed 1.6;
-  dynamic-checked / dynamic-unchecked 3.96 (3.96..4.01), claimed 1.6; dynamic-checked / dynamic-unchecked 4.66
-  (4.59..4.67), claimed 1.6
+- claim 15, time, nvidia-h200, 13.5.37: holds. dynamic-checked / dynamic-unchecked 2.60 (2.47..2.61), claimed 1.6;
+  dynamic-checked / dynamic-unchecked 4.02 (3.96..4.07), claimed 1.6; dynamic-checked / dynamic-unchecked 4.67
+  (4.66..4.68), claimed 1.6
 - claim 37, code, sm_90, 13.5.37: holds. star-7: dynamic-checked 300 (14 branches), static-checked 156 (0 branches),
   static-unchecked 71 (0 branches); box-27: dynamic-checked 921 (54 branches), static-checked 481 (0 branches),
   static-unchecked 115 (0 branches); box-125: dynamic-checked 3886 (250 branches), static- ...
-- claim 37, time, nvidia-h200, 13.5.37: weaker. dynamic-unchecked / static-unchecked 1.01 (1.00..1.01), claimed 1.05;
-  dynamic-unchecked / static-unchecked 1.01 (1.01..1.01), claimed 1.05; dynamic-unchecked / static-unchecked 1.00
+- claim 37, time, nvidia-h200, 13.5.37: weaker. dynamic-unchecked / static-unchecked 1.01 (1.01..1.02), claimed 1.05;
+  dynamic-unchecked / static-unchecked 1.01 (1.01..1.03), claimed 1.05; dynamic-unchecked / static-unchecked 0.99
   (0.99..1.00), claimed 1.05
 """
 

@@ -7,6 +7,8 @@ Blackwell, CUDA 13.2.
 Last measured:
 - claim 9, code, sm_90, 13.5.37: holds. fused: 144 loads, 128 registers, 0 B of spills; three-and-two: 192 loads, 128
   registers, 0 B of spills; five: 264 loads, 128 registers, 0 B of spills
+- claim 9, time, nvidia-h200, 13.5.37: weaker. five / fused 1.26 (1.25..1.32), claimed 1.02; three-and-two / fused
+  1.019 (1.014..1.062), claimed equal
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@ Last measured:
 - claim 7, code, sm_90, 13.5.37: weaker. star-7 aligned-two: 9 loads, 5 of 16 bytes, 6 LDS/STS; star-7 tight-two: 12
   loads, 2 of 16 bytes, 9 LDS/STS; box-27 aligned-two: 45 loads, 9 of 16 bytes, 30 LDS/STS; box-27 tight-two: 36
   loads, 18 of 16 bytes, 27 LDS/STS
+- claim 7, time, nvidia-h200, 13.5.37: weaker. tight / aligned 1.00 (1.00..1.00), claimed 1.05; tight / aligned 1.00
+  (1.00..1.00), claimed 1.05
 """
 
 from __future__ import annotations

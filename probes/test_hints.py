@@ -8,8 +8,12 @@ Last measured:
 - claim 23, code, sm_90, 13.5.37: weaker. GEMM hint-none 255 registers, GEMM occupancy-2 128 registers, GEMM
   occupancy-4 64 registers; other code with GEMM latency-1, GEMM latency-10, sweep latency-1, sweep latency-4, sweep
   latency-10
+- claim 23, time, nvidia-h200, 13.5.37: weaker. hint-none / occupancy-2 1.20 (1.17..1.21), claimed 1.1; latency-1 /
+  hint-none 0.990 (0.989..0.990), claimed equal; latency-4 / hint-none 0.966 (0.965..0.967), claimed equal; latency-10
+  / hint-none 0.972 (0.971..0.974), claimed equal; latency-1 / hint-none 1.232 ...
 - claim 24, code, sm_90, 13.5.37: cannot be tested here. bits are read on a device; 5 of 5 sets of hints have code of
   their own
+- claim 24, values, nvidia-h200, 13.5.37: weaker. 1 different results under 5 sets of hints
 """
 
 from __future__ import annotations

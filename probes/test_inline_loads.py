@@ -7,6 +7,8 @@ live. Source: 000, RTX PRO 4000 Blackwell, CUDA 13.2.
 Last measured:
 - claim 3, code, sm_90, 13.5.37: weaker. box-125, two elements: 254 registers and 0 B of spills inline, 254 and 0 B
   hoisted; equal machine code: box-27 inline, box-125 inline
+- claim 3, time, nvidia-h200, 13.5.37: weaker. hoisted-two / inline-two 1.00 (1.00..1.00), claimed 1.6; hoisted /
+  inline 1.001 (0.994..1.003), claimed equal; hoisted / inline 1.000 (1.000..1.003), claimed equal
 """
 
 from __future__ import annotations

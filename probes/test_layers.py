@@ -7,6 +7,8 @@ of 27 cells, Intel B580. Here with layers of 32 cells and fourth-order differenc
 Last measured:
 - claim 32, code, sm_90, 13.5.37: holds. one damped kernel 23 registers, 210 instructions; with a branch 27 and 227;
   seven kernels at most 24 registers
+- claim 32, time, nvidia-h200, 13.5.37: weaker. branch / seven-kernels 0.95 (0.95..0.95), claimed 1.03;
+  seven-concurrent / seven-kernels 0.983 (0.980..0.985), claimed equal
 """
 
 from __future__ import annotations

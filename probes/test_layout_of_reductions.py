@@ -7,6 +7,7 @@ axis of extent 1 gives the same code. Source: 002, RTX 4080 SUPER (Ada), tileira
 Last measured:
 - claim 27, code, sm_90, 13.5.37: weaker. axis-last: 32 LDS/STS, 1 barriers, 34072 B shared; axis-first: 29 LDS/STS, 3
   barriers, 35096 B shared
+- claim 27, time, nvidia-h200, 13.5.37: weaker. axis-first / axis-last 1.10 (1.10..1.11), claimed 1.4
 """
 
 from __future__ import annotations

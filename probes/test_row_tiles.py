@@ -7,6 +7,7 @@ Blackwell with CUDA 13.2.
 Last measured:
 - claim 1, code, sm_90, 13.5.37: holds. row-256: 9 loads, 1 stores, 14 float64, 6 shared-memory instructions;
   cube-4x8x8: 9 loads, 1 stores, 14 float64, 6 shared-memory instructions
+- claim 1, time, nvidia-h200, 13.5.37: weaker. cube-4x8x8 / row-256 1.48 (1.41..1.50), claimed 3.3
 """
 
 from __future__ import annotations

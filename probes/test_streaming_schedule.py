@@ -7,6 +7,8 @@ Last measured:
 - claim 40, code, sm_90, 13.5.37: weaker. 1 rows: 128 registers (estimate 66), 7 loads a row; 2 rows: 188 registers
   (estimate 82), 5 loads a row; 4 rows: 250 registers (estimate 114), 4 loads a row; without a hint 188 registers and
   128 threads
+- claim 40, time, nvidia-h200, 13.5.37: weaker. chunk-32 / base 1.00 (1.00..1.00), claimed 1; chunk-128 / base 1.00
+  (1.00..1.00), claimed 1; rows-4 / base 1.01 (1.01..1.01), claimed 1
 """
 
 from __future__ import annotations

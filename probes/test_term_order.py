@@ -6,6 +6,8 @@ because tileiras issues loads in program order. Source: 000, RTX PRO 4000 Blackw
 Last measured:
 - claim 5, code, sm_90, 13.5.37: weaker. spatial-one: 90 registers, 0 B spilled; coefficient-one: 90 registers, 0 B
   spilled; spatial-two: 128 registers, 0 B spilled; coefficient-two: 128 registers, 0 B spilled
+- claim 5, time, nvidia-h200, 13.5.37: weaker. coefficient-one / spatial-one 0.98 (0.96..0.99), claimed 1.15;
+  coefficient-two / spatial-two 1.14 (1.12..1.15), claimed 1.15
 """
 
 from __future__ import annotations

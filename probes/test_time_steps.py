@@ -7,8 +7,12 @@ take 0.638 ms, one takes 0.582. Source: ours, H200, 13.5.
 
 Last measured:
 - claim 10, code, sm_90, 13.5.37: holds. two steps, shifted: 25 loads a cell in one launch, 14 in two
+- claim 10, time, nvidia-h200, 13.5.37: reversed. one-launch-shifted / two-launches-shifted 0.89 (0.88..0.92), claimed
+  1.03
 - claim 47, code, sm_90, 13.5.37: holds. two steps, streaming: 5 loads a row of output in one launch, 8 in two, 166
   registers, 0 spills in the loop
+- claim 47, time, nvidia-h200, 13.5.37: holds. two-launches-streaming / one-launch-streaming 1.83 (1.81..1.87),
+  claimed 1.82
 """
 
 from __future__ import annotations

@@ -6,6 +6,8 @@ where tileiras uses TMA at all when it is allowed to, for plain copies, products
 Last measured:
 - claim 33, code, sm_90, 13.5.37: reversed. none for the sweep: copy 0 TMA instructions, 7-point tiles 0 TMA
   instructions, product 9 TMA instructions; tileiras: base pointer not 16-byte aligned
+- claim 33, time, nvidia-h200, 13.5.37: weaker. cache / tma 1.00 (1.00..1.00), claimed 1.03; cache / tma 1.00
+  (1.00..1.00), claimed 1.03; cache / tma 5.17 (5.16..5.20), claimed 1.03
 """
 
 from __future__ import annotations

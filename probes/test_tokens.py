@@ -6,6 +6,8 @@ load at x + r, and pass an output once for each row tile. Source: ours, H200, 13
 
 Last measured:
 - claim 46, code, sm_90, 13.5.37: holds. by-induction 0 barriers, shifted-index 7 barriers, one-output 15 barriers
+- claim 46, time, nvidia-h200, 13.5.37: weaker. shifted-index / by-induction 1.02 (1.02..1.03), claimed 1.03;
+  one-output / by-induction 1.01 (1.01..1.01), claimed 1.03
 """
 
 from __future__ import annotations
