@@ -123,6 +123,15 @@ SPECS = (
         "fused",
     ),
     Spec(
+        "lanes",
+        "Neighbours from other lanes",
+        "The shuffle schedule (device functions of a tile library) in every blocking, warps by rows of a block, "
+        "against the schedule of the tables.",
+        "repro/test_lanes.py",
+        ("test_lanes",),
+        "dsl",
+    ),
+    Spec(
         "random",
         "Random expressions",
         "Eight draws of the published kind (fields, radius, terms) with seeds of our own, not the published "

@@ -21,6 +21,7 @@ Ask = tuple[str, str, tuple[object, ...]]
 
 def questions() -> Iterator[Ask]:
     """Every question whose kernels a device run launches."""
+    from repro import test_lanes
     from repro.random_draws import DRAWS
     from repro.test_acoustic import SIZES as acoustic_sizes
     from repro.test_shapes import CASES
@@ -30,6 +31,7 @@ def questions() -> Iterator[Ask]:
     yield from (("test_steps", "steps", (name, k)) for name in STENCILS for k in steps_of(name))
     yield from (("test_shapes", "shapes", (case,)) for case in CASES)
     yield ("test_groupings", "groupings", ())
+    yield from (("test_lanes", "lanes", (case,)) for case in test_lanes.CASES)
     yield from (("test_random", "expression", (case,)) for case in DRAWS)
     yield ("test_tools", "folds", ())
     yield from _loops()

@@ -68,6 +68,26 @@ def raw_queue(u, out, planes: ct.Constant[int]):
 
 
 @ct.kernel
+def pair_queue(u, out, planes: ct.Constant[int]):
+    """A rotating queue of loads of pairs, of which one lane at a time is used."""
+    z, x0 = ct.bid(0), ct.bid(1) * planes
+    q0 = ct.reshape(ct.load(u, (x0, z), (1, 256), check_bounds=False), (1, 128, 2))
+    q1 = ct.reshape(ct.load(u, (x0 + 1, z), (1, 256), check_bounds=False), (1, 128, 2))
+    for x in range(x0, x0 + planes):
+        d = ct.reshape(ct.load(u, (x + 2, z), (1, 256), check_bounds=False), (1, 128, 2))
+        a0 = ct.maximum(ct.extract(q0, (0, 0, 0), (1, 128, 1)), 0.0)
+        a1 = ct.maximum(ct.extract(q1, (0, 0, 0), (1, 128, 1)), 0.0)
+        a2 = ct.maximum(ct.extract(d, (0, 0, 0), (1, 128, 1)), 0.0)
+        b0 = ct.maximum(ct.extract(q0, (0, 0, 1), (1, 128, 1)), 0.0)
+        b1 = ct.maximum(ct.extract(q1, (0, 0, 1), (1, 128, 1)), 0.0)
+        b2 = ct.maximum(ct.extract(d, (0, 0, 1), (1, 128, 1)), 0.0)
+        both = ct.cat((a0 + 2 * a1 + 4 * a2, b0 + 2 * b1 + 4 * b2), 2)
+        ct.store(out, (x, z), ct.reshape(both, (1, 256)), check_bounds=False)
+        q0 = q1
+        q1 = d
+
+
+@ct.kernel
 def copy_tiles(u, out, tma: ct.Constant[bool]):
     """Tiles of 64 x 64."""
     i, j = ct.bid(0), ct.bid(1)

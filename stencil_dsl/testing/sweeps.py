@@ -53,7 +53,7 @@ def sweep_question(
     """
     from stencil_dsl.transforms.analysis import roofline
 
-    definition = _definition(stencil, dtype, 1)
+    definition = definition_of(stencil, dtype, 1)
     points = 1
     for extent in shape:
         points *= extent
@@ -81,7 +81,7 @@ def sweep_question(
 
 
 @cache
-def _definition(stencil: Stencil, dtype: str, steps: int) -> Definition:
+def definition_of(stencil: Stencil, dtype: str, steps: int) -> Definition:
     """The same for all extents and schedules: reading a wide stencil takes seconds, composing several steps longer.
 
     Several steps in one sweep read and write the fields of one, so only who compiles the sweep asks for them.
@@ -111,7 +111,7 @@ def maker(
             from stencil_dsl.runtime.tuning_store import TuningStore
 
             options = Options(target.arch, target.toolkit, store=TuningStore(store) if store else None)
-            kernels[target] = Kernel(_definition(stencil, dtype, steps), shape, schedule, options)
+            kernels[target] = Kernel(definition_of(stencil, dtype, steps), shape, schedule, options)
         return kernels[target]
 
     return make
