@@ -16,8 +16,9 @@ from stencil_dsl.runtime.arrays import Device, PaddedArray
 from stencil_dsl.runtime.kernel import Kernel, Options
 from stencil_dsl.schedule.schedule import Schedule
 from stencil_dsl.solve.boxes import Box, Domain, split_margin, whole
-from stencil_dsl.solve.branches import Branches
-from stencil_dsl.solve.ghosts import FaceArrays, GhostFill, RunTimeValues, Widths
+from stencil_dsl.solve.branches import Beside, Branches
+from stencil_dsl.solve.faces import FaceArrays
+from stencil_dsl.solve.ghosts import GhostFill, RunTimeValues, Widths
 from stencil_dsl.solve.launches import BoundSweep, Engine
 from stencil_dsl.solve.views import Profile, region
 from stencil_dsl.transforms import steps
@@ -184,12 +185,18 @@ class Binder:
             inner, outer = split_margin(box, shape, sweep.margin)
             first += [] if inner is None else [self._launch(sweep, piece, inner)]
             rest += [self._launch(sweep, piece, part) for part in outer]
-        waits = [self.tokens[t].wait for t in sweep.after]
-        return [*self._together(first), *waits, *self._together(rest)]
+        waits: list[Action] = [self.tokens[t].wait for t in sweep.after]
+        first, rest = self._together(first), self._together(rest)
+        if waits and self._on_gpu and len(first) == 1:
+            return [Beside(first[0], [*waits, *rest])]
+        return [*first, *waits, *rest]
 
     def _together(self, launches: list[Action]) -> list[Action]:
-        on_gpu = any(a.device == "gpu" for a in self.arrays.values())
-        return [Branches(launches)] if on_gpu and len(launches) > 1 else launches
+        return [Branches(launches)] if self._on_gpu and len(launches) > 1 else launches
+
+    @property
+    def _on_gpu(self) -> bool:
+        return any(a.device == "gpu" for a in self.arrays.values())
 
     def _launch(self, sweep: SweepOp, piece: PieceOp, box: Box) -> Action:
         kernel = self.kernels[piece.callee.string_value()]

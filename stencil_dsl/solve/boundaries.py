@@ -15,6 +15,7 @@ import numpy as np
 from stencil_dsl.dialects.boundary import AXES
 from stencil_dsl.errors import StencilError
 from stencil_dsl.solve.boxes import Domain
+from stencil_dsl.solve.faces import FaceValues
 from stencil_dsl.transforms.boundary import sides
 
 Value = float | str | np.ndarray
@@ -147,8 +148,8 @@ def face_arrays(rules: FieldRules, ndim: int) -> dict[tuple[int, int], np.ndarra
     return found
 
 
-def local_faces(rules: FieldRules, domain: Domain) -> dict[tuple[int, int], np.ndarray]:
-    """Arrays of values by (axis, side), as far as they lie over this rank's cells.
+def local_faces(rules: FieldRules, domain: Domain) -> dict[tuple[int, int], FaceValues]:
+    """Values by (axis, side), with the part that lies over this rank's cells.
 
     Raises:
         StencilError: for an array that does not have the shape of the face.
@@ -159,5 +160,5 @@ def local_faces(rules: FieldRules, domain: Domain) -> dict[tuple[int, int], np.n
         if values.shape != expected:
             name = f"{AXES[len(domain.shape)][axis]}{'-+'[side]}"
             raise StencilError(f"values over the face {name} have the shape {expected}, got {values.shape}")
-        found[axis, side] = values[tuple(slice(*ends) for a, ends in enumerate(domain.box) if a != axis)]
+        found[axis, side] = FaceValues(values, tuple(ends for a, ends in enumerate(domain.box) if a != axis))
     return found

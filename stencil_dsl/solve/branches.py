@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from stencil_dsl.runtime.devices import require_cupy
-from stencil_dsl.solve.streams import mark
+from stencil_dsl.solve.streams import current, mark, urgent
 
 
 class Branches:
@@ -33,9 +33,29 @@ class Branches:
         begin, ends = mark(here), []
         for stream, launch in zip(self._streams, self.launches[1:], strict=True):
             stream.wait_event(begin)
-            with stream:
+            with current(stream):
                 launch()
             ends.append(mark(stream))
         self.launches[0]()
         for end in ends:
             here.wait_event(end)
+
+
+class Beside:
+    """Work that runs beside a kernel on a stream of its own, captured or not: exchanges and what waits for them."""
+
+    def __init__(self, kernel: Callable[[], Any], work: Sequence[Callable[[], Any]]) -> None:
+        self.kernel, self.work = kernel, list(work)
+        self._stream: Any = None
+
+    def __call__(self) -> None:
+        here = require_cupy().cuda.get_current_stream()
+        if self._stream is None:
+            self._stream = urgent()
+        self._stream.wait_event(mark(here))
+        self.kernel()
+        with current(self._stream):
+            for each in self.work:
+                each()
+            end = mark(self._stream)
+        here.wait_event(end)

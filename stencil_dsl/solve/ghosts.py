@@ -16,6 +16,7 @@ from stencil_dsl.dialects.boundary import AXES, FaceAttr
 from stencil_dsl.errors import StencilError
 from stencil_dsl.runtime.arrays import PaddedArray
 from stencil_dsl.runtime.devices import require_cupy
+from stencil_dsl.solve.faces import FaceArrays, face_values
 from stencil_dsl.solve.slabs import Slab, actions_of
 from stencil_dsl.transforms.boundary import Faces
 
@@ -23,7 +24,6 @@ SECTOR_BYTES = 32
 """What a GPU's caches and memory move at least."""
 
 Widths = Sequence[tuple[int, int]]
-FaceArrays = Mapping[tuple[int, int], np.ndarray]
 
 
 def array_module(array: PaddedArray) -> Any:
@@ -217,17 +217,18 @@ class GhostFill:
         return self.xp.asarray((scaled * self._face_values(axis, side)).astype(self.array.dtype))
 
     def _face_values(self, axis: int, side: int) -> np.ndarray:
-        """The face's array with an axis of one layer, continued by its edge values into the corners."""
+        """The face's array with an axis of one layer, continued into the corners."""
         ndim, shape = self.array.ndim, self.array.shape
         expected = shape[:axis] + shape[axis + 1 :]
         where = f"{AXES[ndim][axis]}{'-+'[side]} of {self.name!r}"
         given = self.arrays.get((axis, side))
         if given is None:
             raise StencilError(f"the face {where} needs an array of values and has none")
-        if given.shape != expected:
-            raise StencilError(f"values over the face {where} have the shape {expected}, got {given.shape}")
-        pad = [self.widths[a] if self.corners and a < axis else (0, 0) for a in range(ndim)]
-        return np.pad(np.expand_dims(given.astype("float64"), axis), pad, mode="edge")
+        values = face_values(given)
+        if values.shape != expected:
+            raise StencilError(f"values over the face {where} have the shape {expected}, got {values.shape}")
+        around = [self.widths[a] if self.corners and a < axis else (0, 0) for a in range(ndim) if a != axis]
+        return np.expand_dims(values.around(around), axis)
 
 
 def _sign(face: FaceAttr) -> int:

@@ -16,7 +16,7 @@ from stencil_dsl.runtime.arrays import PaddedArray
 from stencil_dsl.runtime.devices import require_cupy
 from stencil_dsl.solve.boxes import Box, Domain
 from stencil_dsl.solve.ghosts import GhostFill, Widths
-from stencil_dsl.solve.streams import mark
+from stencil_dsl.solve.streams import current, mark, urgent
 from stencil_dsl.solve.transports.base import Message, Pending, Transport
 
 
@@ -165,7 +165,8 @@ class Lane:
     def __init__(self, array: PaddedArray) -> None:
         self.stream: Any = None
         if array.device == "gpu":
-            self.stream = require_cupy().cuda.Stream(non_blocking=True)
+            # A sweep that starts at the same time has enough blocks to keep the few of a face waiting until its end.
+            self.stream = urgent()
 
     def behind(self) -> AbstractContextManager[Any]:
         """Work that comes after what the current stream has been given."""
@@ -175,7 +176,7 @@ class Lane:
 
     def again(self) -> AbstractContextManager[Any]:
         """More work on the lane."""
-        return nullcontext() if self.stream is None else self.stream
+        return nullcontext() if self.stream is None else current(self.stream)
 
     def join(self) -> None:
         """Let the current stream wait for the lane."""

@@ -9,7 +9,7 @@ from stencil_dsl.runtime.devices import require_cupy
 from stencil_dsl.solve.graphs import capturer
 from stencil_dsl.solve.points import BLOCK_STEPS
 from stencil_dsl.solve.program import Program
-from stencil_dsl.solve.streams import mark
+from stencil_dsl.solve.streams import current, mark
 from stencil_dsl.solve.transports.base import Transport
 
 Scalars = Callable[[int], Mapping[str, float]]
@@ -81,7 +81,7 @@ class Stepper:
         if self._stream is None:
             self._stream = cupy.cuda.Stream(non_blocking=True)
         self._stream.wait_event(mark(caller))
-        with self._stream:
+        with current(self._stream):
             self._prepare(scalars(first))
             done = 0
             while done < count:
@@ -92,9 +92,6 @@ class Stepper:
                 else:
                     self._one(scalars(first + done * self.size))
                     done += 1
-        if cupy.cuda.get_current_stream() != caller:
-            # CuPy 14 leaves a `with` on the default stream where the one before was made current by `use()`.
-            caller.use()
         caller.wait_event(mark(self._stream))
 
     def _prepare(self, values: Mapping[str, float]) -> None:

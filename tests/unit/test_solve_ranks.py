@@ -75,6 +75,7 @@ AXIS_RULES = [
     Dirichlet(0.5),
     {"-": Neumann(0.25), "+": Antisymmetric()},
     {"-": Dirichlet(-1.0, at="face"), "+": Outflow()},
+    "values by cell",
 ]
 
 
@@ -83,8 +84,11 @@ def situations(draw: st.DrawFn):
     grid = draw(st.sampled_from([(2,), (3,), (1, 2), (2, 2), (1, 3), (3, 2)]))
     shape = tuple(draw(st.integers(3 * g, 3 * g + 4)) for g in (*grid, 1, 1)[:3])
     rules = {}
-    for axis in "xyz":
+    for number, axis in enumerate("xyz"):
         rule = draw(st.sampled_from(AXIS_RULES))
+        if rule == "values by cell":
+            # A face across the cut: what one rank has beside its part is another's.
+            rule = Dirichlet(np.random.default_rng(number).normal(size=shape[:number] + shape[number + 1 :]))
         rules |= {axis + side: r for side, r in rule.items()} if isinstance(rule, dict) else {axis: rule}
     return grid, shape, rules, draw(st.sampled_from([star, box]))
 
