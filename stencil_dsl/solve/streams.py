@@ -34,7 +34,9 @@ def current(stream: Any) -> Iterator[None]:
     """
     cuda = require_cupy().cuda
     before = cuda.get_current_stream()
-    with stream:
-        yield
-    if cuda.get_current_stream() != before:
-        before.use()
+    try:
+        with stream:
+            yield
+    finally:
+        if cuda.get_current_stream() != before:
+            before.use()

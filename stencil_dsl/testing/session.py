@@ -254,7 +254,13 @@ def _one_at_a_time(number: int) -> Iterator[None]:
     except ImportError:  # no such lock outside POSIX; xdist with --gpu is then the user's risk
         yield
         return
-    path = Path(tempfile.gettempdir()) / f"stencil-dsl-device-{number}-{os.getuid()}.lock"
+    path = Path(tempfile.gettempdir()) / f"stencil-dsl-device-{_physical(number)}-{os.getuid()}.lock"
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+def _physical(number: int) -> str:
+    """Which device of the machine the process sees under a number."""
+    visible = [name for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name.strip()]
+    return visible[number].strip() if number < len(visible) else str(number)
