@@ -95,10 +95,10 @@ class TriadVariant(Variant):
         blocks = self.elements // (THREADS * PER_THREAD)
 
         def read(k: int, lo: tuple[int, ...], shape: tuple[int, ...]) -> Any:
-            """Relative to what is expected, so that one reference serves all shares."""
-            sources = [PartlyRandom(seed, self.share)(lo, shape, np) for seed in (0, 1)]
-            want = sources[0].astype("float64") + SCALE * sources[1]
-            return bench.xp.asarray(bench.device.download(c[lo[0] : lo[0] + shape[0]]) / want)
+            """1 and the error over what was added, so that one reference serves all shares."""
+            first, second = (PartlyRandom(seed, self.share)(lo, shape, np).astype("float64") for seed in (0, 1))
+            error = bench.device.download(c[lo[0] : lo[0] + shape[0]]) - (first + SCALE * second)
+            return bench.xp.asarray(1.0 + error / (abs(first) + SCALE * abs(second)))
 
         return Prepared(lambda stream: kernel((blocks,), (THREADS,), (a, b, c), stream), read=read)
 

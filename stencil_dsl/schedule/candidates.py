@@ -36,6 +36,8 @@ def shifted_candidates(ndim: int) -> Iterator[Schedule]:
     for tile in tiles[ndim]:
         yield Schedule(tile=tile)
         yield Schedule(tile=tile, occupancy=8)
+    if ndim == 3:
+        yield Schedule(tile=(2, 4, 32), warps=8, occupancy=4)
 
 
 def streaming_candidates(graph: Graph, dtype: str, shape: tuple[int, ...] | None, order: str) -> Iterator[Schedule]:

@@ -30,12 +30,18 @@ BATCH_CLOCKS = 1150
 LOAD_CLOCKS = 7.3
 """Of a scheduler for a warp's load of one wide element each."""
 
-CALL_CLOCKS, CALL_BUSY = 320, 60
+CALL_CLOCKS, CALL_BUSY = 320, 30
 """Of a division in a trip, which warps that stand at a branch do not overlap with their other work, and what of it
 keeps a scheduler; half as much in float32."""
 
 LOAD_SHARE = 1.9
 """Registers that the compiler gives to loads for each that holds an accumulator, beside a fixed number."""
+
+SHIFTED_LINES = 0.5
+"""Of the lines that one tile of loads apart fetches alone, those that other blocks of its SM have not brought in."""
+
+SHIFTED_LOADED = 112
+"""Registers that the compiler spends on loads where nothing is carried and no hint bounds them."""
 
 SHARPNESS = 8.0
 """How much the busiest resource hides the others: they combine as a p-norm."""
@@ -114,6 +120,7 @@ def steady(problem: Problem, schedule: Schedule) -> Steady:
         assert o.grid is not None
         waste = prod(o.grid) * prod(schedule.tile) / prod(problem.shape)
         lines = sum(prod((t + w) / t for t, w in zip(schedule.tile, r, strict=True)) for r in halos)
+        lines = max(len(halos), SHIFTED_LINES * lines)
         return Steady(shifted.count(problem, schedule), o.grid, 1, waste, 1.0, 1.0, lines)
     s = streaming.outline(problem, schedule)
     g = s.geometry
@@ -153,7 +160,8 @@ def predict(problem: Problem, schedule: Schedule, target: Target) -> Prediction:
     if schedule.occupancy is not None:
         cap = min(cap, target.registers // (schedule.occupancy * threads) // 8 * 8)
     held = BASE_REGISTERS + words * c.live
-    wanted = max(held, BASE_REGISTERS + accumulators + min(loaded, int(LOAD_SHARE * accumulators) + 40))
+    most = SHIFTED_LOADED if schedule.kind == "shifted" else int(LOAD_SHARE * accumulators) + 40
+    wanted = max(held, BASE_REGISTERS + accumulators + min(loaded, most))
     registers = max(32, min(cap, wanted))
     resident = max(1, min(target.registers // (registers * threads), target.threads // threads))
     batches = max(1.0, loaded / max(4, cap - BASE_REGISTERS - accumulators))

@@ -279,7 +279,8 @@ def test_points_and_pieces_on_two_gpus() -> None:
 @needs_two
 def test_a_kernel_on_two_gpus() -> None:
     one, two = (compile(box, TARGET, order="source", num_gpus=n) for n in (1, 2))
-    u = asarray(np.random.default_rng(6).normal(size=tuple(n + 3 for n in SHAPE)), one.halo, includes_halo=True)
+    around = tuple(n + lo + hi for n, (lo, hi) in zip(SHAPE, one.halo, strict=True))
+    u = asarray(np.random.default_rng(6).normal(size=around), one.halo, includes_halo=True)
     want, got = zeros(SHAPE, one.halo), zeros(SHAPE, one.halo)
     one(u, want, dt=0.1)
     two(u, got, dt=0.1)
