@@ -6,7 +6,7 @@ right. Source: ours, H200.
 
 Last measured:
 - claim 43, code, sm_90, 13.5.37: cannot be tested here. wrong values show on a device only; instructions: computed-O0
-  406, computed-O1 324, computed-O2 540, computed-O3 540, raw-O3 547
+  406, computed-O1 324, computed-O2 540, computed-O3 540, raw-O3 547, pairs-O3 653
 - claim 43, values, nvidia-h200, 13.5.37: holds. wrong: computed-O1, computed-O2, computed-O3
 """
 

@@ -120,7 +120,8 @@ def _median(row: Mapping[str, Any]) -> tuple[bool, float]:
 def select(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """One record per question and variant: of each question the run that measured most variants, then the newest.
 
-    Rows are in the order they were written; records of another run never mix into a question's ratios.
+    What needs an installation of its own does not count, and comes from the newest run that had it. Rows are in the
+    order they were written; records of another run never mix into a question's ratios.
     """
     by_question: dict[str, dict[tuple[str, str], dict[str, dict[str, Any]]]] = {}
     for row in rows:
@@ -132,15 +133,27 @@ def select(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         order = {name: None for variants in runs.values() for name in variants}
         best: dict[str, dict[str, Any]] = {}
         for variants in runs.values():
-            if len(variants) >= len(best):
+            if _own(variants) >= _own(best):
                 best = variants
+        best = dict(best)
         # Variants that failed or that nothing times (another run id, or none) still belong to the row.
         for variants in runs.values():
             for name, row in variants.items():
                 if name not in best and "samples" not in row:
                     best[name] = row
+        for variants in runs.values():
+            best |= {n: r for n, r in variants.items() if kind_of(n) == "published" and _elsewhere(r, best.get(n))}
         chosen += [_profiled(best[name], runs.values()) for name in order if name in best]
     return chosen
+
+
+def _own(variants: Mapping[str, dict[str, Any]]) -> int:
+    """How many variants a run measured of those that come with this project."""
+    return sum(kind_of(name) != "published" for name in variants)
+
+
+def _elsewhere(row: Mapping[str, Any], kept: Mapping[str, Any] | None) -> bool:
+    return bool(row.get("samples")) and not (kept or {}).get("samples")
 
 
 def _profiled(row: dict[str, Any], runs: Iterable[Mapping[str, dict[str, Any]]]) -> dict[str, Any]:
@@ -189,7 +202,8 @@ def of_question(row: Mapping[str, Any], rows: Iterable[Mapping[str, Any]], varia
 
 
 def ratio(row: Mapping[str, Any], other: Mapping[str, Any] | None) -> stats.Interval | None:
-    if other is None or not row.get("samples"):
+    """Of times taken in turns; None where one is missing, or they are of different runs."""
+    if other is None or not row.get("samples") or row.get("run") != other.get("run"):
         return None
     return stats.ratio(used_times(row["samples"]), used_times(other["samples"]))
 

@@ -117,11 +117,13 @@ def _roofline(of: Lines, measured: dict[str, float], axes: Any) -> None:
         bandwidth = measured["triad"] / 1e12
         end = min(high, measured.get("fma", float("inf")) / measured["triad"])
         axes.plot([low, end], [low * bandwidth, end * bandwidth], "-", color=_GREY, lw=0.8)
-        axes.annotate(f"triad, {bandwidth:.2f} TB/s", (low, 2.2 * low * bandwidth), fontsize=8, color=_GREY)
+        axes.annotate(f"triad, {bandwidth:.2f} TB/s", (low, 4.0 * low * bandwidth), fontsize=8, color=_GREY)
         if "fma" in measured:
             peak = measured["fma"] / 1e12
             axes.plot([end, high], [peak, peak], "-", color=_GREY, lw=0.8)
-            axes.annotate(f"multiply-adds, {peak:.0f} TFLOP/s", (end, 0.75 * peak), fontsize=8, color=_GREY)
+            axes.annotate(
+                f"multiply-adds, {peak:.0f} TFLOP/s", (high, 1.15 * peak), fontsize=8, color=_GREY, ha="right"
+            )
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_xticks([0.5, 1, 2, 4, 8, 16, 32, 64], ["0.5", "1", "2", "4", "8", "16", "32", "64"])

@@ -67,6 +67,15 @@ def rank(definition: Definition, form: Form, order: str, target: Target) -> list
     return sorted(found, key=lambda c: c.prediction.seconds)
 
 
+def links(toolkit: Toolkit | str | None) -> bool:
+    """Whether kernels may call tile libraries: unless a toolkit is at hand that cannot link them."""
+    try:
+        check_toolkit(usable_toolkit(toolkit))
+    except ToolchainError:
+        return not cutile_available()
+    return True
+
+
 def with_libraries(
     definition: Definition, form: Form, order: str, target: Target, toolkit: Toolkit | str | None
 ) -> list[Candidate]:
@@ -75,11 +84,8 @@ def with_libraries(
     Without any toolkit they are looked for in the cache like all others.
     """
     assert form.shape is not None
-    try:
-        check_toolkit(usable_toolkit(toolkit))
-    except ToolchainError:
-        if cutile_available():
-            return []
+    if not links(toolkit):
+        return []
     problem = problem_of(definition, form)
     found = []
     for schedule in shuffle_candidates(definition.graph, definition.dtype, form.shape, order):
@@ -155,7 +161,7 @@ def choose(
     gpu, kit = _names(target, toolkit, mode)
     store = store or TuningStore.default()
     known = store.find(definition.graph, definition.dtype, order, form.shape, gpu, kit)
-    if known is not None and _legal(definition, form, known):
+    if known is not None and _legal(definition, form, known) and (known.kind != "shuffle" or links(toolkit)):
         return known
     ranked = rank(definition, form, order, target)
     if mode == "model":

@@ -24,6 +24,9 @@ FORMAT = 1
 NEAR = 0.5
 """Octaves, over all axes, within which a shape takes the choice of another."""
 
+EVEN = 0.1
+"""How much longer or shorter chunks may become so that they divide the planes; a sixth cost more than it gained."""
+
 SHIPPED = Path(__file__).with_name("tuned.json")
 """Choices that come with the package: the benchmark rows on an H200, written by `python -m repro tune`."""
 
@@ -92,6 +95,18 @@ def _apart(a: str, b: str) -> float:
     return sum(abs(log2(int(n) / int(m))) for n, m in zip(extents, others, strict=True))
 
 
+def even(schedule: Schedule, planes: int) -> Schedule:
+    """A schedule of another shape with chunks that all have one length, where one near its own divides the planes.
+
+    Loops of one length are unrolled by the assembler: star-7 on 510 x 512 x 512 took 0.568 ms in chunks of 34 planes on
+    an H200, and 0.599 ms in chunks of 31 and 32.
+    """
+    if schedule.kind == "shifted" or planes % schedule.chunk == 0:
+        return schedule
+    lengths = [n for n in range(1, planes + 1) if planes % n == 0 and abs(n / schedule.chunk - 1) <= EVEN]
+    return schedule.with_(chunk=min(lengths, key=lambda n: (abs(n - schedule.chunk), -n))) if lengths else schedule
+
+
 @dataclass
 class TuningStore:
     """Schedules by (stencil, element type, shape class, GPU, toolkit).
@@ -147,9 +162,11 @@ class TuningStore:
         for entry in self.entries.values():
             apart = _apart(shape_class(shape), entry["shape_class"])
             if tuple(entry[k] for k in ("ir", "dtype", "order", "gpu")) == wanted and apart <= NEAR:
-                found.append((apart, entry["toolkit"] != toolkit, entry["schedule"]))
+                found.append((apart, entry["toolkit"] != toolkit, entry))
         if found:
-            return Schedule.from_json(min(found, key=lambda f: f[:2])[2])
+            best = min(found, key=lambda f: f[:2])[2]
+            schedule = Schedule.from_json(best["schedule"])
+            return schedule if best.get("shape") == list(shape) else even(schedule, shape[0])
         if self.path == SHIPPED:
             return None
         return TuningStore(SHIPPED).find(graph, dtype, order, shape, gpu, toolkit)

@@ -15,7 +15,7 @@ from stencil_dsl.dialects import tile
 from stencil_dsl.runtime import select
 from stencil_dsl.runtime.definition import Definition
 from stencil_dsl.runtime.specialize import padded_form, problem_of
-from stencil_dsl.runtime.tuning_store import graph_hash, shape_class
+from stencil_dsl.runtime.tuning_store import even, graph_hash, shape_class
 from stencil_dsl.schedule import shifted, streaming
 from stencil_dsl.schedule.model import predict
 from stencil_dsl.schedule.neighbours import fitted_chunks, neighbours
@@ -158,8 +158,8 @@ def test_store_round_trip(tmp_path) -> None:
     store.put("star_7", graph, "float64", (90, 90, 256), "Some GPU", "13.5", FAST, {"ms": 1.0})
     again = TuningStore(store.path)
     # Extents of one class share a schedule, and so do toolkits where nothing better is known.
-    assert again.find(graph, "float64", "fast", (95, 82, 256), "Some GPU", "13.5") == FAST
-    assert again.find(graph, "float64", "fast", (90, 90, 256), "Some GPU", "13.4") == FAST
+    assert again.find(graph, "float64", "fast", (83, 82, 256), "Some GPU", "13.5") == FAST
+    assert again.find(graph, "float64", "fast", (90, 90, 256), "Some GPU", "13.4") == FAST.with_(chunk=30)
     for other in (("float32", "fast", "Some GPU"), ("float64", "source", "Some GPU"), ("float64", "fast", "Another")):
         assert again.find(graph, other[0], other[1], (90, 90, 256), other[2], "13.5") is None
     assert shape_class((513, 512, 300)) == "512x512x256/1"
@@ -233,3 +233,26 @@ def test_fitted_chunks_fill_the_last_wave() -> None:
 def test_unknown_ways_of_tuning_are_refused() -> None:
     with pytest.raises(StencilError, match="'model', 'compile' or 'measure'"):
         compile(stencils.star_7, shape=(64, 64, 64), tune="guess")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("planes", "chunk", "becomes"), [(510, 32, 34), (504, 64, 63), (512, 32, 32), (513, 32, 32)])
+def test_another_shape_s_chunks_become_even_where_little_changes(planes: int, chunk: int, becomes: int) -> None:
+    assert even(Schedule("streaming", tile=(1, 1, 128), chunk=chunk), planes).chunk == becomes
+
+
+def test_a_stored_shuffle_is_for_toolkits_that_link_it(tmp_path, monkeypatch) -> None:
+    """An older toolkit gets what the model chooses."""
+    store = TuningStore(tmp_path / "store.json")
+    definition = Definition.of(stencils.star_7, "float64")
+    lanes, shape = Schedule("shuffle", tile=(1, 1, 32), warps=1, order="fast"), (64, 64, 64)
+    store.put("star_7", definition.graph, "float64", shape, H200.name, "default", lanes, {})
+
+    def chosen() -> str:
+        return select.choose(
+            definition, padded_form(definition, shape), "fast", "model", "sm_90", None, None, store
+        ).kind
+
+    monkeypatch.setattr(select, "links", lambda toolkit: True)
+    assert chosen() == "shuffle"
+    monkeypatch.setattr(select, "links", lambda toolkit: False)
+    assert chosen() != "shuffle"

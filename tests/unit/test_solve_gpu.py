@@ -309,8 +309,12 @@ def fill() -> None:
         spread(2, what, SHAPE, {"u": rules}, temporal_steps=steps, **more).each(lambda part: part.compile())
     pieces = CASES["pieces in place"][0]
     Spread(Crew(2, "cpu"), lambda end: pieces(**more, ranks=end)).each(lambda part: part.compile())
-    for shape in (SHAPE, (SHAPE[0] // 2, *SHAPE[1:])):
-        _ = compile(box, TARGET, order="source", shape=shape).entry
+    _ = compile(box, TARGET, order="source", shape=SHAPE).entry
+    two = compile(box, TARGET, order="source", num_gpus=2)
+    two(two.zeros(SHAPE, device="cpu"), two.zeros(SHAPE, device="cpu"), dt=0.1)
+    for sweeps, _ in two._bound.values():
+        for sweep in sweeps:
+            sweep.compile()
     print("two GPUs", flush=True)
 
 
