@@ -11,7 +11,7 @@ import pytest
 
 from stencil_dsl import StencilError
 from stencil_dsl.solve import branches, run_ranks, stepper, streams
-from stencil_dsl.solve.branches import Branches
+from stencil_dsl.solve.branches import Beside, Branches
 from stencil_dsl.solve.graphs import JointGraph
 from stencil_dsl.solve.stepper import Stepper
 from stencil_dsl.solve.transports.base import Message
@@ -50,7 +50,7 @@ class Graph:
 class Stream:
     """Runs work at once, or adds it to the graph that it is captured in."""
 
-    def __init__(self, non_blocking: bool = True) -> None:
+    def __init__(self, non_blocking: bool = True, priority: int = 0) -> None:
         self.graph: Graph | None = None
         self.tail: list[Node] = []
 
@@ -217,3 +217,30 @@ def test_pieces_of_a_sweep_are_branches_of_a_graph_and_behind_each_other_else() 
                 assert half[0] == "before" and half[-1] == "after" and sorted(half[1:-1]) == list("abcd")
                 orders.add("".join(half[1:-1]))
     assert len(orders) > 3, "no piece ever overtook another"
+
+
+def test_what_waits_for_faces_runs_beside_the_inner_part() -> None:
+    HERE.stream = stream = Stream()
+    seen: list[str] = []
+
+    def enqueue(name: str) -> None:
+        HERE.stream.enqueue(lambda: seen.append(name))
+
+    beside = Beside(lambda: enqueue("inner"), [lambda: enqueue("wait"), lambda: enqueue("faces")])
+
+    def step() -> None:
+        enqueue("before")
+        beside()
+        enqueue("after")
+
+    step()
+    assert seen == ["before", "inner", "wait", "faces", "after"] and HERE.stream is stream
+    stream.begin_capture()
+    step()
+    graph, places = stream.end_capture(), set()
+    for _ in range(30):
+        seen.clear()
+        graph.launch(stream)
+        assert seen[0] == "before" and seen[-1] == "after" and seen.index("wait") < seen.index("faces")
+        places.add(seen.index("inner"))
+    assert len(places) > 1, "the inner part always came at one place"
