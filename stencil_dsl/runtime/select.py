@@ -17,7 +17,7 @@ from stencil_dsl.runtime.tuning_store import TuningStore
 from stencil_dsl.runtime.validate import TOLERANCE
 from stencil_dsl.schedule.candidates import candidates, plain_schedule
 from stencil_dsl.schedule.model import Prediction, predict
-from stencil_dsl.schedule.neighbours import neighbours
+from stencil_dsl.schedule.neighbours import fitted_chunks, neighbours
 from stencil_dsl.schedule.schedule import Schedule
 from stencil_dsl.schedule.shuffle_candidates import shuffle_candidates
 from stencil_dsl.schedule.target import Target, target_for
@@ -27,6 +27,9 @@ from stencil_dsl.toolchain.cutile_adapter import available as cutile_available
 from stencil_dsl.toolchain.libraries import check_toolkit
 
 Mode = Literal["model", "compile", "measure"]
+
+FITTED, FEW_WAVES = 4, 3.0
+"""So many of the best get chunks that fill the GPU, where their blocks fill it fewer times than that."""
 
 COMPILED = 6
 """Candidates that tune="compile" compiles."""
@@ -64,6 +67,15 @@ def rank(definition: Definition, form: Form, order: str, target: Target) -> list
             continue
     if not found:
         raise ScheduleError(f"no schedule is legal for {definition.name} on {form.shape}")
+    found.sort(key=lambda c: c.prediction.seconds)
+    known = {c.schedule for c in found}
+    for best in found[:FITTED]:
+        # Where blocks are few, it matters whether the last ones fill the GPU.
+        if best.schedule.kind == "streaming" and best.prediction.waves < FEW_WAVES:
+            for schedule in (best.schedule.with_(chunk=n) for n in fitted_chunks(problem, best.schedule, target)):
+                if schedule not in known:
+                    known.add(schedule)
+                    found.append(Candidate(schedule, predict(problem, schedule, target)))
     return sorted(found, key=lambda c: c.prediction.seconds)
 
 

@@ -8,7 +8,7 @@ All inputs are counted on the lowered kernel, so the model knows nothing of part
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from math import prod
+from math import ceil, prod
 
 from stencil_dsl.schedule import shifted, streaming
 from stencil_dsl.schedule.counting import Counts
@@ -169,7 +169,11 @@ def predict(problem: Problem, schedule: Schedule, target: Target) -> Prediction:
     fields, outputs, cells = len(problem.fields), len(problem.outputs), prod(problem.shape)
     work = cells * s.waste * s.redundant
     trip_cells = s.tiles * prod(schedule.tile)
-    trips = work / (trip_cells * target.sms * resident)
+    # Fewer blocks than the GPU holds are fewer under way, however short the sweep.
+    blocks = prod(s.grid)
+    held_blocks = min(blocks, target.sms * resident)
+    waves = blocks / (target.sms * resident)
+    trips = work / (trip_cells * blocks) * (ceil(waves) if waves < 3 else waves)
     rate = target.fp64 if problem.dtype == "float64" else target.fp32
     # Clocks a warp keeps its scheduler, of four an SM, in one trip.
     calls = per_thread * c.calls * size / 8
@@ -177,7 +181,7 @@ def predict(problem: Problem, schedule: Schedule, target: Target) -> Prediction:
     busy += CALL_BUSY * calls
     times = {
         "latency": trips * (START_CLOCKS + BATCH_CLOCKS * batches + busy + CALL_CLOCKS * calls) / target.clock,
-        "issue": trips * resident * threads / 32 / target.issue * busy / target.clock,
+        "issue": trips * held_blocks / target.sms * threads / 32 / target.issue * busy / target.clock,
         "hbm": cells * size * (fields * (1 + 0.25 * (s.reread - 1)) + outputs) / target.hbm,
         "l2": cells * size * (s.lines * s.waste * s.reread + WRITES * outputs) / target.l2,
         "l1": work
