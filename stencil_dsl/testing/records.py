@@ -19,6 +19,7 @@ import pytest
 
 from stencil_dsl.testing import provenance
 from stencil_dsl.testing.options import settings
+from stencil_dsl.toolchain.paths import anonymous
 
 Key = tuple[str, str, str, "str | None"]
 
@@ -61,12 +62,6 @@ def read(path: Path) -> Iterator[dict[str, Any]]:
         for line in file:
             with contextlib.suppress(json.JSONDecodeError):
                 yield json.loads(line)
-
-
-def anonymous(text: str) -> str:
-    """The text without the writer's home folder: records are committed and shared."""
-    home = str(Path.home())
-    return text if home in ("", "/") else text.replace(home + "/", "~/")
 
 
 class Recorder:

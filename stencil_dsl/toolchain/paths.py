@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -37,6 +38,15 @@ def data_root() -> Path:
     import platformdirs
 
     return Path(platformdirs.user_data_dir(APP, appauthor=False))
+
+
+def anonymous(text: str) -> str:
+    """The text without this machine's own folders: for what is kept where others may read it."""
+    folders = {cache_root(): "<cache>", data_root(): "<data>", Path(sys.prefix): "<environment>", Path.home(): "~"}
+    for folder, name in sorted(folders.items(), key=lambda item: len(str(item[0])), reverse=True):
+        if folder != Path(folder.anchor):
+            text = text.replace(f"{folder}/", f"{name}/")
+    return text
 
 
 def toolkits_root() -> Path:

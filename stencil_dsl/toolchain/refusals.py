@@ -18,6 +18,7 @@ from typing import Any
 
 from stencil_dsl.errors import ToolchainError
 from stencil_dsl.toolchain.kit import Toolkit
+from stencil_dsl.toolchain.paths import anonymous
 from stencil_dsl.toolchain.process import ToolError
 
 _SUFFIX = ".refused.json"
@@ -57,7 +58,7 @@ def is_refusal(error: ToolchainError) -> bool:
 def keep(folder: Path, toolkit: Toolkit, error: ToolchainError) -> None:
     """Write a refusal into a request's folder; does nothing where that is not possible."""
     tool, status = (error.tool, error.returncode) if isinstance(error, ToolError) else (None, None)
-    write(folder, Refusal(toolkit.key, toolkit.versions.as_dict(), str(error), tool, status))
+    write(folder, Refusal(toolkit.key, toolkit.versions.as_dict(), anonymous(str(error)), tool, status))
 
 
 def write(folder: Path, refusal: Refusal) -> None:

@@ -396,6 +396,16 @@ def test_a_refusal_is_carried_to_a_machine_without_toolkit(cache, kit, tmp_path,
 
 
 @needs_cutile
+def test_a_kept_refusal_names_no_folder_of_this_machine(cache, tmp_path, monkeypatch):
+    """It is carried along with kernels, and what it says lands in records."""
+    monkeypatch.setenv("STENCIL_DSL_DATA", str(tmp_path))
+    at_home = toolchain.open_toolkit(fake_toolkit(tmp_path / "toolkits/13.4"))
+    assert str(tmp_path) in str(refuse(cache, at_home))
+    kept = [path.read_text() for path in cache.root.rglob("*.refused.json")]
+    assert kept and all("<data>/toolkits/13.4" in text and str(tmp_path) not in text for text in kept)
+
+
+@needs_cutile
 def test_a_tool_that_ran_out_of_time_refused_nothing(cache, tmp_path, monkeypatch):
     slow = toolchain.open_toolkit(fake_toolkit(tmp_path / "slow", body="sleep 20"))
     assert "time limit" in str(refuse(cache, slow, timeout=0.2))
