@@ -42,6 +42,7 @@ from xdsl.irdl import (
 from xdsl.traits import NoTerminator, Pure, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
+from stencil_dsl.dialects.tile_gather import CellsOp, GatherOp, WrapOp
 from stencil_dsl.dialects.tile_types import ArrayType, TileType
 
 UNARY = ("neg", "abs", "sqrt", "exp", "log", "sin", "cos", "tan", "tanh", "floor", "not")
@@ -339,6 +340,9 @@ Tile = Dialect(
         ExtractOp,
         CatOp,
         ReshapeOp,
+        CellsOp,
+        WrapOp,
+        GatherOp,
         LaunchOp,
     ],
     [ArrayType, TileType],

@@ -14,6 +14,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from stencil_dsl.dialects import simt, tile
 from stencil_dsl.emit.calls import call, call_operand, library_lines
+from stencil_dsl.emit.gathers import GATHERS, gather_operand
 from stencil_dsl.emit.names import Namer
 from stencil_dsl.schedule.problem import Lowered, Problem
 from stencil_dsl.schedule.schedule import Schedule
@@ -169,8 +170,10 @@ class Emitter:
                 text = f"ct.cat(({self.full(op.lhs)}, {self.full(op.rhs)}), {op.axis.value.data})"
                 return Text(text), "pair", True
             case tile.ReshapeOp():
-                return Text(f"ct.reshape({self.ref(op.tile)}, {self.shape(op.result)})"), "row", True
-        text, hint = call_operand(self, op)
+                parts = any(isinstance(u.operation, tile.ExtractOp) for u in op.result.uses)
+                text = f"ct.reshape({self.ref(op.tile)}, {self.shape(op.result)})"
+                return Text(text), "pairs" if parts else "row", not parts
+        text, hint = gather_operand(self, op) if isinstance(op, GATHERS) else call_operand(self, op)
         return Text(text), hint, False
 
     @staticmethod
@@ -283,9 +286,9 @@ class Emitter:
             if param.kind == "scalar":
                 args.append(f"{name}: ct.ScalarInt64" if self.problem.dtype == "float64" else name)
             else:
-                args.append(f"{name}: Static" if self.schedule.static_shape and param.kind == "field" else name)
-                if args[-1] == name and self.schedule.static_shape:
-                    args[-1] = f"{name}: StaticOut" if self.lowered.pair > 1 else f"{name}: Static"
+                flat = self.lowered.pair > 1 and (param.kind == "output" or param.single)
+                static = "StaticOut" if flat else "Static"
+                args.append(f"{name}: {static}" if self.schedule.static_shape else name)
         self.block(entry)
         hints = [f"occupancy={self.schedule.occupancy}"] * (self.schedule.occupancy is not None)
         hints += [f"num_worker_warps={self.schedule.warps}"] * (self.schedule.warps != 4)

@@ -56,9 +56,10 @@ def host_lines(problem: Problem, lowered: Lowered) -> list[str]:
             passed.append(f"int(numpy.{problem.dtype}({p.name}).view(numpy.{'int64' if wide else 'int32'}))")
         elif p.kind == "field" and p.shape is not None:
             layout = problem.inputs[p.index]
-            shape, strides = paired(p.shape, layout.strides, lowered.pair)
+            shape, strides = paired(p.shape, layout.strides, 1 if p.single else lowered.pair)
+            field = problem.fields[p.index]
             lines.append(
-                f"    {p.name} = cupy.ndarray({shape}, {p.name}.dtype, {p.name}.data,"
+                f"    {p.name} = cupy.ndarray({shape}, {field}.dtype, {field}.data,"
                 f" {tuple(s * problem.itemsize for s in strides)})"
             )
             passed.append(p.name)

@@ -11,7 +11,7 @@ from stencil_dsl.errors import StencilError
 from stencil_dsl.frontend.stencil import Stencil
 from stencil_dsl.schedule.expr import Graph, accesses
 from stencil_dsl.schedule.layout import ITEMSIZE, Halo
-from stencil_dsl.transforms.analysis import field_names, output_names, scalar_names, the_apply, the_func
+from stencil_dsl.transforms.analysis import field_names, output_names, periodic_rows, scalar_names, the_apply, the_func
 from stencil_dsl.transforms.compose_steps import ComposeStepsPass
 from stencil_dsl.transforms.footprint import FootprintPass
 from stencil_dsl.transforms.pipeline import PassManager, default_pipeline
@@ -102,6 +102,11 @@ class Definition:
             (max(h[axis][0] for h in self.field_halos), max(h[axis][1] for h in self.field_halos))
             for axis in range(self.ndim)
         )
+
+    @cached_property
+    def periodic(self) -> tuple[bool, ...]:
+        """For each field, whether its rows are read as periodic ones, by the attribute `periodic_rows`."""
+        return periodic_rows(the_apply(self.stencil), len(self.fields))
 
     @cached_property
     def pointwise(self) -> tuple[bool, ...]:

@@ -18,6 +18,7 @@ from stencil_dsl.runtime.validate import TOLERANCE
 from stencil_dsl.schedule.candidates import candidates, plain_schedule
 from stencil_dsl.schedule.model import Prediction, predict
 from stencil_dsl.schedule.neighbours import fitted_chunks, neighbours
+from stencil_dsl.schedule.rings import suits_rings
 from stencil_dsl.schedule.schedule import Schedule
 from stencil_dsl.schedule.shuffle_candidates import shuffle_candidates
 from stencil_dsl.schedule.target import Target, target_for
@@ -61,6 +62,8 @@ def rank(definition: Definition, form: Form, order: str, target: Target) -> list
     problem = problem_of(definition, form)
     found = []
     for schedule in candidates(definition.graph, definition.dtype, form.shape, order):
+        if any(problem.periodic) and not suits_rings(schedule, form.shape[-1]):
+            continue
         try:
             found.append(Candidate(schedule, predict(problem, schedule, target)))
         except ScheduleError:
@@ -264,6 +267,9 @@ def _remember(
 
 
 def _legal(definition: Definition, form: Form, schedule: Schedule) -> bool:
+    assert form.shape is not None
+    if any(definition.periodic) and not suits_rings(schedule, form.shape[-1]):
+        return False
     try:
         Specialization(definition, form, schedule)
     except ScheduleError:

@@ -71,6 +71,7 @@ def problem_of(definition: Definition, form: Form) -> Problem:
         shape=form.shape,
         inputs=form.inputs,
         inplace=form.inplace,
+        periodic=definition.periodic,
     )
 
 
@@ -105,7 +106,7 @@ class Specialization:
         if param.shape is None:
             strides = (None,) * (layout.ndim - 1) + (1,)
             return (None,) * layout.ndim, strides, alignment
-        pair = self.lowered.pair if param.kind == "field" else 1
+        pair = self.lowered.pair if param.kind == "field" and not param.single else 1
         shape, strides_known = paired(param.shape, layout.strides, pair)
         return shape, strides_known, alignment
 
@@ -189,7 +190,7 @@ class Specialization:
                 continue
             layout = inputs[param.index]
             shape = param.shape or self._dynamic_extents(layout, param.index)
-            result.append((param, 0, *paired(shape, layout.strides, self.lowered.pair)))
+            result.append((param, 0, *paired(shape, layout.strides, 1 if param.single else self.lowered.pair)))
         return result
 
     def _dynamic_extents(self, layout: Layout, index: int) -> tuple[int, ...]:

@@ -98,6 +98,17 @@ class Numbering:
     ) -> Value:
         return self.once("load", (view, *index), lambda: tile.LoadOp(view, index, shape, checked, latency))
 
+    def cells(self, block: Value, axis: int, rank: int, extent: int, hint: str) -> Value:
+        key = (block, axis, rank, extent)
+        return self.outer("cells", key, lambda: tile.CellsOp(block, rank, axis, extent), hint)
+
+    def wrap(self, cells: Value, shift: int, period: int, origin: int, hint: str) -> Value:
+        key = (cells, shift, period, origin)
+        return self.outer("wrap", key, lambda: tile.WrapOp(cells, shift, period, origin), hint)
+
+    def gather(self, view: Value, index: Sequence[Value], shape: Sequence[int], checked: bool) -> Value:
+        return self.once("load", (view, *index), lambda: tile.GatherOp(view, index, shape, checked))
+
     def store(self, value: Value, view: Value, index: Sequence[Value], checked: bool) -> None:
         self._make("store", lambda: tile.StoreOp(value, view, index, checked))
 
@@ -112,7 +123,7 @@ class Numbering:
         return self._make("cat", lambda: tile.CatOp(lhs, rhs, axis))
 
     def reshape(self, value: Value, shape: Sequence[int]) -> Value:
-        return self._make("reshape", lambda: tile.ReshapeOp(value, shape))
+        return self.once("reshape", (value, tuple(shape)), lambda: tile.ReshapeOp(value, shape))
 
     # -- values
 
@@ -282,7 +293,7 @@ class TileBuilder(Numbering):
 
 
 def _hoist_loads(block: Block) -> None:
-    early = [op for op in block.ops if isinstance(op, tile.LoadOp | arith.ConstantOp)]
+    early = [op for op in block.ops if isinstance(op, tile.LoadOp | tile.GatherOp | arith.ConstantOp)]
     first = next(op for op in block.ops if op not in early)
     for op in early:
         op.detach()

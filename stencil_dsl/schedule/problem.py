@@ -30,6 +30,8 @@ class Problem:
         shape: extents of the interior; None where the kernel finds them at run time.
         inputs: the layout of each field (with shape None: origins only are meant).
         inplace: some output shares memory with a field, so that no cell may be computed twice.
+        periodic: for each field, whether the cells before a row are its last ones and those behind it its first; its
+            ghost cells along the last axis are not read then. Left away, none is.
     """
 
     name: str
@@ -41,6 +43,11 @@ class Problem:
     shape: tuple[int, ...] | None
     inputs: tuple[Layout, ...]
     inplace: bool = False
+    periodic: tuple[bool, ...] = ()
+
+    def wraps(self, field: int) -> bool:
+        """Whether the rows of a field are periodic."""
+        return bool(self.periodic) and self.periodic[field]
 
     @property
     def ndim(self) -> int:
@@ -64,12 +71,14 @@ class Param:
         index: which field, output or scalar.
         name: in the emitted file.
         shape: extents the kernel is told (fields: whole tiles may overhang the array by its slack).
+        single: a field's elements one by one, beside the same in pairs.
     """
 
     kind: str
     index: int
     name: str
     shape: tuple[int, ...] | None = None
+    single: bool = False
 
 
 @dataclass

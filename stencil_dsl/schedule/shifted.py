@@ -17,6 +17,7 @@ from stencil_dsl.schedule.counting import CountingBuilder, Counts
 from stencil_dsl.schedule.expr import Node, accesses
 from stencil_dsl.schedule.layout import Layout, round_up
 from stencil_dsl.schedule.problem import Lowered, Param, Problem, check_grid, grid_axes
+from stencil_dsl.schedule.rings import check_rings
 from stencil_dsl.schedule.schedule import Schedule
 
 
@@ -68,13 +69,13 @@ def uncovered(
 
 def kernel_block(problem: Problem, params: list[Param], pair: int) -> Block:
     """The kernel's entry block with one argument a parameter."""
-    rank = problem.ndim + (pair > 1)
     types = []
     for p in params:
         if p.kind == "scalar":
             types.append(problem.element)
         else:
-            types.append(tile.ArrayType(rank if p.kind == "field" else problem.ndim, problem.element))
+            paired = pair > 1 and p.kind == "field" and not p.single
+            types.append(tile.ArrayType(problem.ndim + paired, problem.element))
     block = Block(arg_types=types)
     for arg, p in zip(block.args, params, strict=True):
         arg.name_hint = hint_of(p.name)
@@ -122,13 +123,14 @@ def outline(problem: Problem, schedule: Schedule) -> Outline:
     if schedule.loads == "unchecked" and why:
         raise ScheduleError(f"unchecked loads are not possible: {why}; use padded arrays or loads='auto'")
     checked = schedule.loads == "checked" or (schedule.loads == "auto" and why is not None)
+    nodes = accesses(problem.graph.outputs)
+    check_rings(problem, schedule, nodes)
     axes = grid_axes(ndim, schedule.block_order)
     fields = [Param("field", i, n) for i, n in enumerate(problem.fields)]
     rest = [Param("output", i, n, shape) for i, n in enumerate(output_names(problem))]
     rest += [Param("scalar", i, n) for i, n in enumerate(problem.scalars)]
     if shape is None:
         return Outline((*fields, *rest), None, axes, checked)
-    nodes = accesses(problem.graph.outputs)
     counts = [-(-n // t) for n, t in zip(shape, tiles, strict=True)]
     cover = tuple(shape) if checked else tuple(c * t for c, t in zip(counts, tiles, strict=True))
     reaches = [reach_of(nodes, i, ndim) for i in range(len(fields))]
@@ -178,8 +180,28 @@ class _Body:
             return extent
         return self.b.iop("mul", self.b.iop("ceildiv", extent, t), t, f"cover_{name}")
 
+    def _around(self, node: Node) -> Value:
+        """A tile of neighbours along a periodic row, and at any offset along the other axes."""
+        value, shape, tiles = self.fields[node.field], self.problem.shape, self.schedule.tile
+        origin, ndim = self.problem.inputs[node.field].origin, self.problem.ndim
+        assert shape is not None
+        index = []
+        for axis in range(ndim):
+            name = f"cells_{'xyz'[axis - ndim]}"
+            last, cells = axis == ndim - 1, self.index[axis]
+            if tiles[axis] > 1 or last:
+                cells = self.b.cells(cells, axis, ndim, tiles[axis], name)
+            if last:
+                cells = self.b.wrap(cells, node.offset[-1], shape[-1], origin[-1], "around")
+            else:
+                value = self.b.slice(value, axis, origin[axis] + node.offset[axis], self.cover[axis])
+            index.append(cells)
+        return self.b.gather(value, index, tiles, self.checked)
+
     def load(self, node: Node) -> Value:
         """A tile of the window that holds, for every cell of the interior, its neighbour at an offset."""
+        if node.offset[-1] and self.problem.wraps(node.field):
+            return self._around(node)
         value = self.fields[node.field]
         origin = self.problem.inputs[node.field].origin
         sign = "".join(f"_{'m' if o < 0 else 'p'}{abs(o)}" if o else "_0" for o in node.offset)

@@ -18,6 +18,7 @@ from stencil_dsl.schedule.expr import Node, accesses
 from stencil_dsl.schedule.layout import Layout
 from stencil_dsl.schedule.plan import Plan, make_plan
 from stencil_dsl.schedule.problem import Lowered, Param, Problem, check_grid, grid_axes
+from stencil_dsl.schedule.rings import check_rings, ring_fields
 from stencil_dsl.schedule.schedule import Schedule
 from stencil_dsl.schedule.shifted import box_elements, kernel_block, output_names, wrap_module
 from stencil_dsl.schedule.streaming_body import Body, Geometry
@@ -144,6 +145,11 @@ class Outline:
     grid: tuple[int, ...]
     axes: tuple[int, ...]
 
+    @property
+    def rings(self) -> list[int]:
+        """Fields with a parameter of single elements beside their pairs."""
+        return [p.index for p in self.params if p.single]
+
 
 def outline(problem: Problem, schedule: Schedule) -> Outline:
     """Plan, tiles and launch geometry.
@@ -166,9 +172,13 @@ def outline(problem: Problem, schedule: Schedule) -> Outline:
     if schedule.kind == "shuffle":
         # Neighbours along z come from the lanes of the row itself, which is loaded whether it is read or not.
         offsets = [[*o, *(p[:-1] + (0,) for p in o)] for o in offsets]
+    check_rings(problem, schedule, nodes)
     reaches = [_reach(p, o, g, problem.ndim) for p, o in zip(problem.inputs, offsets, strict=True)]
     check_layouts(problem, schedule, reaches)
     params = [Param("field", i, n, r.extents) for i, (n, r) in enumerate(zip(problem.fields, reaches, strict=True))]
+    # Pairs have no element in the middle of a shift, so rings are read from a view of single elements.
+    rings = ring_fields(problem, nodes) if g.pair > 1 else []
+    params += [Param("field", i, f"{problem.fields[i]}_cells", reaches[i].extents, single=True) for i in rings]
     for o, name in enumerate(output_names(problem)):
         copies = [(t, j) for t in range(g.unroll) for j in range(g.rows)]
         for t, j in copies:
@@ -192,7 +202,7 @@ def lower(problem: Problem, schedule: Schedule) -> Lowered:
     block = kernel_block(problem, list(o.params), g.pair)
     fast = schedule.order == "fast"
     builder = TileBuilder(block, problem.element, _compute_tile(problem, g), fast, schedule.loads_first)
-    Body(problem, schedule, o.plan, g, builder, o.axes).build()
+    Body(problem, schedule, o.plan, g, builder, o.axes, o.rings).build()
     module = wrap_module(problem, block, schedule, list(o.params), o.grid)
     owned = (g.planes(0), g.rows * g.ty, g.tz * g.pair)
     return Lowered(
@@ -212,11 +222,11 @@ def count(problem: Problem, schedule: Schedule, o: Outline) -> Counts:
     sums = len(o.plan.sums)
     ahead = schedule.ahead and g.tail > 0
     order = (schedule.order, schedule.sums, g.tiles_y % g.rows > 0)
-    key = (order, sums, schedule.carry, ahead, g.ty, g.tz, g.pair, g.rows, g.unroll)
+    key = (problem.periodic, order, sums, schedule.carry, ahead, g.ty, g.tz, g.pair, g.rows, g.unroll)
     if key in problem.graph.counts:
         return problem.graph.counts[key]
     builder = CountingBuilder(len(o.params), _compute_tile(problem, g), schedule.order == "fast", g.pair)
-    Body(problem, schedule, o.plan, g, builder, o.axes).build()
+    Body(problem, schedule, o.plan, g, builder, o.axes, o.rings).build()
     assert builder.loop_counts is not None
     problem.graph.counts[key] = builder.loop_counts
     return builder.loop_counts

@@ -83,13 +83,15 @@ class Body:
         g: Geometry,
         builder: Numbering,
         axes: Sequence[int],
+        rings: Sequence[int] = (),
     ) -> None:
         self.problem, self.schedule, self.plan, self.g, self.b = problem, schedule, plan, g, builder
         self.planar = problem.ndim == 2
         n_fields, n_outs = len(problem.fields), len(problem.outputs) * g.rows * g.unroll
-        self.fields = builder.arguments[:n_fields]
-        self.outs = builder.arguments[n_fields : n_fields + n_outs]
-        self.scalars = builder.arguments[n_fields + n_outs :]
+        arguments = list(builder.arguments)
+        self.fields, arguments = arguments[:n_fields], arguments[n_fields:]
+        self.singles, arguments = dict(zip(rings, arguments, strict=False)), arguments[len(rings) :]
+        self.outs, self.scalars = arguments[:n_outs], arguments[n_outs:]
         self.rows_lanes = [(j, lane) for j in range(g.rows) for lane in range(g.pair)]
         self._block_indices(axes)
         self.scatter = Scatter(self)
@@ -110,15 +112,21 @@ class Body:
 
     # -- memory
 
+    def _rows(self, field: int, shift: int, row: int) -> list[tuple[int, int, int]]:
+        """Windows, (axis, start, extent), of a field moved by planes and cells along y."""
+        g, layout = self.g, self.problem.inputs[field]
+        # A window for a later plane of a trip ends earlier: x never gets as far as the chunk's last plane there.
+        first = layout.origin[0] + shift
+        windows = [(0, first, min(g.nx, layout.extents[0] - first))]
+        if not self.planar:
+            # Blocks start at tile 0 .. tiles_y - rows; what a later row reads is in `row`.
+            windows.append((1, layout.origin[1] + row, (g.tiles_y - g.rows + 1) * g.ty))
+        return windows
+
     def _view(self, field: int, shift: int, row: int, z: int) -> Value:
         """Window of a field moved by planes, cells along y and (pairs of) cells along z."""
         g, origin = self.g, self.problem.inputs[field].origin
-        # A window for a later plane of a trip ends earlier: x never gets as far as the chunk's last plane there.
-        first = origin[0] + shift
-        windows = [(0, first, min(g.nx, self.problem.inputs[field].extents[0] - first))]
-        if not self.planar:
-            # Blocks start at tile 0 .. tiles_y - rows; what a later row reads is in `row`.
-            windows.append((1, origin[1] + row, (g.tiles_y - g.rows + 1) * g.ty))
+        windows = self._rows(field, shift, row)
         windows.append((self.problem.ndim - 1, origin[-1] // g.pair + z, g.tiles_z * g.tz))
         value = self.fields[field]
         name = self.problem.fields[field]
@@ -136,6 +144,8 @@ class Body:
     def load_raw(self, field: int, x: Value, shift: int, row: int, z: int) -> Value:
         """The same, certainly loaded here."""
         g = self.g
+        if z and self.problem.wraps(field):
+            return self._load_around(field, x, shift, row, z)
         view = self._view(field, shift, row, z)
         index = [x, self.bz] if self.planar else [x, self.y, self.bz]
         shape = [1, g.tz] if self.planar else [1, g.ty, g.tz]
@@ -143,6 +153,25 @@ class Body:
             index.append(self.b.index(0))
             shape.append(g.pair)
         return self.b.load(view, index, shape, False, self.schedule.latency)
+
+    def _load_around(self, field: int, x: Value, shift: int, row: int, z: int) -> Value:
+        """The same of periodic rows, beyond whose ends is their other one."""
+        b, g, p = self.b, self.g, self.problem
+        assert p.shape is not None
+        view, width, last = self.singles.get(field, self.fields[field]), g.tz * g.pair, p.ndim - 1
+        name = f"{p.fields[field]}_cells"
+        for axis, start, extent in self._rows(field, shift, row):
+            offset = (shift, row)[axis]
+            name += f"_{'m' if offset < 0 else 'p'}{abs(offset)}" if offset else "_0"
+            view = b.slice(view, axis, start, extent, name)
+        cells = b.cells(self.bz, last, p.ndim, width, "z")
+        index = [x, b.wrap(cells, z * g.pair, p.shape[-1], p.inputs[field].origin[-1], "around")]
+        if not self.planar:
+            index.insert(1, self.y if g.ty == 1 else b.cells(self.y, 1, p.ndim, g.ty, "rows"))
+        raw = b.gather(view, index, [1, width] if self.planar else [1, g.ty, width], False)
+        if g.pair == 1 or b.counting:
+            return raw
+        return b.reshape(raw, [1, g.tz, g.pair] if self.planar else [1, g.ty, g.tz, g.pair])
 
     def row_of(self, node: Node, j: int) -> int:
         return 0 if self.planar else j * self.g.ty + node.offset[1]

@@ -16,6 +16,7 @@ from stencil_dsl.frontend.stencil import Stencil
 from stencil_dsl.runtime.arrays import Device
 from stencil_dsl.runtime.devices import gpu_available, require_cupy
 from stencil_dsl.runtime.kernel import Options
+from stencil_dsl.schedule.rings import suits_rings
 from stencil_dsl.schedule.schedule import Schedule
 from stencil_dsl.solve import checkpoint
 from stencil_dsl.solve.binding import Setup
@@ -39,6 +40,7 @@ from stencil_dsl.transforms.halo_exchange import HaloExchangePass
 from stencil_dsl.transforms.insert_fills import InsertFillsPass
 from stencil_dsl.transforms.pipeline import PassManager
 from stencil_dsl.transforms.steps import constants
+from stencil_dsl.transforms.wrap_rows import WrapRowsPass
 
 Scalar = float | Callable[[int], float]
 """A number, or a function of the step's number."""
@@ -68,6 +70,8 @@ class TimeLoop(FieldAccess, Listening):
             ranks make the same calls. With order="source" results have the bits of one rank.
         grid: ranks along x, or along x and y; None cuts along x.
         engine: "kernel" runs the compiled kernels (on the host in the interpreter), "reference" their NumPy meaning.
+        wrap_rows: read across periodic faces of the last axis by index, without ghost cells there, where the schedule
+            given, if any, does that well; False fills ghost cells like those of all other faces.
         graphs: capture whole cycles of steps as CUDA graphs where scalars are constant; those of all GPUs of a process
             in one graph.
         options: of `stencil_dsl.compile`: target, toolkit, cache, order, tune, store.
@@ -93,6 +97,7 @@ class TimeLoop(FieldAccess, Listening):
         ranks: Transport | None = None,
         grid: Sequence[int] | None = None,
         engine: Engine = "kernel",
+        wrap_rows: bool = True,
         graphs: bool = True,
         **options: Any,
     ) -> None:
@@ -119,7 +124,8 @@ class TimeLoop(FieldAccess, Listening):
             self.ranks.exchange if self.ranks.axes else None,
         )
         module = self.system.module(dtype)
-        self.pipeline = self._passes(module, values, fuse, setup.options)
+        wrap_rows &= engine == "kernel" and all(suits_rings(s, self.shape[-1]) for s in setup.schedules.values())
+        self.pipeline = self._passes(module, values, fuse, setup.options, wrap_rows)
         end = self.ranks.transport
         self.composed: Stepper | None = None
         shared = None
@@ -131,7 +137,9 @@ class TimeLoop(FieldAccess, Listening):
         self._events: list[Event] = []
         self.snapshots: list[tuple[int, dict[str, np.ndarray]]] = []
 
-    def _passes(self, module: ModuleOp, profiles: Iterable[str], fuse: Any, options: Options) -> PassManager:
+    def _passes(
+        self, module: ModuleOp, profiles: Iterable[str], fuse: Any, options: Options, wrap_rows: bool
+    ) -> PassManager:
         """The passes that make the step program of what the user gave."""
         if fuse == "auto":
             expanded = PassManager((ExpandIntegratorPass(),)).run(module.clone())
@@ -143,7 +151,7 @@ class TimeLoop(FieldAccess, Listening):
         entries = (*(f"{name} * keep" for name in profiles), *pass_entries(self.boundaries))
         passes: list[ModulePass] = [ExpandIntegratorPass()]
         passes += [FuseSweepsPass(groups)] if groups else []
-        passes += [BoundaryPass(entries), InsertFillsPass()]
+        passes += [BoundaryPass(entries), *([WrapRowsPass(self.shape[-1])] if wrap_rows else []), InsertFillsPass()]
         passes += [HaloExchangePass(self.ranks.axes)] if self.ranks.axes else []
         return PassManager(tuple(passes))
 

@@ -6,7 +6,7 @@ A case is plain data. It can be written to a file on a machine that compiles and
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -14,14 +14,16 @@ import numpy as np
 import stencil_dsl
 from stencil_dsl.reference.numpy_eval import evaluate
 from stencil_dsl.runtime.arrays import PaddedArray, empty
+from stencil_dsl.runtime.definition import Definition
 from stencil_dsl.runtime.devices import require_cupy
-from stencil_dsl.runtime.kernel import Kernel
+from stencil_dsl.runtime.kernel import Kernel, Options
 from stencil_dsl.schedule.layout import Halo
 from stencil_dsl.schedule.schedule import Schedule
 from stencil_dsl.testing.choose import Choose, chance
 from stencil_dsl.testing.error_bound import reassociation_bound
 from stencil_dsl.testing.random_schedules import random_interior, random_schedule
 from stencil_dsl.testing.random_stencils import RandomStencil, random_stencil
+from stencil_dsl.transforms.analysis import set_periodic_rows, the_apply
 
 if TYPE_CHECKING:
     from stencil_dsl.toolchain import KernelCache
@@ -43,6 +45,7 @@ class Case:
         extra: cells of halo that arrays have beyond what the stencil reads.
         own_halo: each field has the halo that it needs itself; otherwise all have the widest.
         inplace: the first output is written over the first field, which has to be read at the cell itself only.
+        periodic: rows of all fields are periodic, and their ghost cells at both ends hold the poison.
     """
 
     stencil: RandomStencil
@@ -54,6 +57,7 @@ class Case:
     extra: int = 0
     own_halo: bool = False
     inplace: bool = False
+    periodic: bool = False
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self) | {"schedule": self.schedule.to_json()}
@@ -63,19 +67,26 @@ class Case:
         s = data["stencil"]
         known: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in s.items()}
         stencil = RandomStencil(**known)
-        rest = {k: data[k] for k in ("dtype", "seed", "data", "extra", "own_halo", "inplace")}
+        rest = {k: data[k] for k in ("dtype", "seed", "data", "extra", "own_halo", "inplace", "periodic")}
         return cls(stencil, schedule=Schedule.from_json(data["schedule"]), shape=tuple(data["shape"]), **rest)
 
     def kernel(self, static: bool = False, target: str = "sm_90", cache: KernelCache | None = None) -> Kernel:
         """The kernel; with `static` of this shape and layout, otherwise of whatever arrays it will be given."""
-        return stencil_dsl.compile(
-            self.stencil.stencil(),
-            target,
-            self.dtype,
-            shape=self.shape if static else None,
-            schedule=self.schedule,
-            cache=cache,
-        )
+        shape = self.shape if static else None
+        if not self.periodic:
+            f = self.stencil.stencil()
+            return stencil_dsl.compile(f, target, self.dtype, shape=shape, schedule=self.schedule, cache=cache)
+        definition = Definition.of(self.stencil.stencil(), self.dtype)
+        set_periodic_rows(the_apply(definition.stencil), [True] * len(definition.fields))
+        return Kernel(definition, shape, self.schedule, Options(target, cache=cache))
+
+    def on_rings(self) -> Case:
+        """The same on periodic rows, which are made long enough for the stencil and for pairs."""
+        reach = max(w for lo_hi in self.kernel().halo[-1:] for w in lo_hi)
+        pair = self.schedule.pair
+        cells = -(-max(self.shape[-1], reach) // pair) * pair
+        schedule = self.schedule.with_(static_shape=True)
+        return replace(self, schedule=schedule, shape=(*self.shape[:-1], cells), periodic=True)
 
 
 def random_case(
@@ -137,6 +148,8 @@ def make_arguments(case: Case, kernel: Kernel, device: Literal["cpu", "gpu"] = "
     wide = widened(kernel.halo, case.extra)
     full = tuple(n + lo + hi for n, (lo, hi) in zip(case.shape, kernel.halo, strict=True))
     values = [random_values(full, case.dtype, rng, case.data) for _ in case.stencil.fields]
+    if case.periodic:
+        values = [_periodic(v, kernel.halo[-1], case.shape[-1]) for v in values]
     union = (kernel.halo,) * len(values)
     halos = kernel.definition.field_halos if case.own_halo else union
     fields = [poisoned(case.shape, widened(halo, case.extra), case.dtype, device) for halo in halos]
@@ -145,12 +158,22 @@ def make_arguments(case: Case, kernel: Kernel, device: Literal["cpu", "gpu"] = "
             slice(most - own, n - most_hi + own_hi)
             for n, (most, most_hi), (own, own_hi) in zip(full, kernel.halo, halo, strict=True)
         )
-        field.with_halo(halo)[...] = require_cupy().asarray(data[read]) if device == "gpu" else data[read]
+        inside, whole = data[read], field.with_halo(halo)
+        if case.periodic:
+            (lo, hi), n = halo[-1], inside.shape[-1]
+            inside, whole = inside[..., lo : n - hi], whole[..., lo : n - hi]
+        whole[...] = require_cupy().asarray(inside) if device == "gpu" else inside
     halo = wide if case.extra != 1 else ((0, 0),) * len(case.shape)
     outs = [poisoned(case.shape, halo, case.dtype, device) for _ in kernel.definition.outputs]
     if case.inplace:
         outs[0] = fields[0]
     return Arguments(values, fields, outs, random_scalars(case, rng))
+
+
+def _periodic(values: np.ndarray, halo: tuple[int, int], cells: int) -> np.ndarray:
+    """Values with a halo along the last axis that continues the row."""
+    row = values[..., halo[0] : halo[0] + cells]
+    return np.pad(row, [(0, 0)] * (values.ndim - 1) + [halo], mode="wrap")
 
 
 # -- what has to hold

@@ -6,11 +6,12 @@ rewrite has made stale.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from xdsl.dialects import func, stencil
 from xdsl.dialects.builtin import (
     ArrayAttr,
+    BoolAttr,
     DenseArrayBase,
     DictionaryAttr,
     Float32Type,
@@ -87,6 +88,21 @@ def output_names(module: ModuleOp) -> tuple[str, ...]:
 def field_arguments(apply: stencil.ApplyOp) -> tuple[SSAValue, ...]:
     """Block arguments of the apply that are fields (read or not), in order."""
     return tuple(a for a in apply.region.block.args if isinstance(a.type, stencil.StencilType))
+
+
+def periodic_rows(apply: stencil.ApplyOp, fields: int) -> tuple[bool, ...]:
+    """For each of so many fields, whether cells beyond a row's ends mean its other end (pass `wrap-rows`)."""
+    attr = apply.attributes.get("periodic_rows")
+    if attr is None:
+        return (False,) * fields
+    if not isinstance(attr, ArrayAttr) or len(attr) != fields:
+        raise StencilError(f"the attribute periodic_rows needs one truth value for each of {fields} fields, got {attr}")
+    return tuple(isinstance(a, IntegerAttr) and bool(a.value.data) for a in attr)
+
+
+def set_periodic_rows(apply: stencil.ApplyOp, rows: Sequence[bool]) -> None:
+    """Say of every field operand whether its rows are periodic."""
+    apply.attributes["periodic_rows"] = ArrayAttr(BoolAttr.from_bool(r) for r in rows)
 
 
 def scalar_arguments(apply: stencil.ApplyOp) -> tuple[SSAValue, ...]:

@@ -66,7 +66,7 @@ def needs(module: ModuleOp, step: StepOp, cut: Sequence[int] = ()) -> dict[SSAVa
         if not isinstance(sweep, SweepOp):
             continue
         for value, kernel, index, box in steps.reads(module, sweep):
-            offsets = kernel.offsets(index)
+            offsets = kernel.beyond(index)
             lo, hi = widths(offsets, box, step.ndim, cut)
             if not any(lo) and not any(hi):
                 continue

@@ -26,6 +26,7 @@ PASSES: dict[str, str] = {
     "halo-exchange": "stencil_dsl.transforms.halo_exchange:HaloExchangePass",
     "temporal-blocking": "stencil_dsl.transforms.temporal_blocking:TemporalBlockingPass",
     "insert-fills": "stencil_dsl.transforms.insert_fills:InsertFillsPass",
+    "wrap-rows": "stencil_dsl.transforms.wrap_rows:WrapRowsPass",
 }
 
 

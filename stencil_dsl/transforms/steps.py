@@ -55,6 +55,13 @@ class Callee:
         """Where a field is read, relative to the cell that is computed."""
         return [offset for index, offset in analysis.accesses(self.apply) if index == field]
 
+    def beyond(self, field: int) -> list[tuple[int, ...]]:
+        """The same as far as ghost cells are concerned: periodic rows have none at their ends."""
+        found = self.offsets(field)
+        if analysis.periodic_rows(self.apply, len(self.fields))[field]:
+            return [(*offset[:-1], 0) for offset in found]
+        return found
+
     def pointwise(self, field: int) -> bool:
         """Whether a field is read at the cell itself only, or not at all."""
         return not any(any(offset) for offset in self.offsets(field))

@@ -120,10 +120,11 @@ def rows() -> Iterator[Item]:
 
 
 def random_items(count: int, seed: int) -> Iterator[Item]:
-    """Random stencils under random schedules; some update in place, some get arrays that end with their halo."""
+    """Random stencils under random schedules; some update in place, some read periodic rows, some get arrays
+    that end with their halo."""
     for n in range(count):
         choose = Seeded(seed * 1_000_003 + n)
-        special = choose.one_of(("padded", "padded", "padded", "padded", "in place", "plain"))
+        special = choose.one_of(("padded", "padded", "padded", "periodic", "in place", "plain"))
         f = random_stencil(choose, fast=True, pointwise=special == "in place")
         dtype = choose.one_of(("float64", "float32"))
         order = choose.one_of(("fast", "source"))
@@ -142,6 +143,8 @@ def random_items(count: int, seed: int) -> Iterator[Item]:
             special != "plain" and chance(choose, 30),
             special == "in place",
         )
+        if special == "periodic" and schedule.kind != "shuffle":
+            case = case.on_rings()
         yield Item(f"random {seed}.{n} ({special}), {dtype}, {case.shape}, {schedule}", case, special == "plain")
 
 

@@ -57,6 +57,14 @@ def test_no_computed_tile_changes_places_in_a_loop(kind: str, data: st.DataObjec
             assert not moved or (case.schedule.carry == "queue" and case.schedule.pair == 1)
 
 
+@pytest.mark.parametrize("kind", ["shifted", "streaming"])
+@given(st.data())
+def test_periodic_rows_need_no_ghost_cells(kind: str, data: st.DataObject) -> None:
+    """Those at the ends of rows hold the poison here."""
+    case = data.draw(cases("source", kind) | cases("fast", kind)).on_rings()
+    assert check_case(case, exact=case.schedule.order == "source") == ""
+
+
 @pytest.mark.parametrize("sums", ["rows", "inward", "outward", "groups"])
 @pytest.mark.parametrize("rows", [2, 3])
 def test_rows_of_two_blocks_have_the_same_bits(sums: str, rows: int) -> None:

@@ -213,7 +213,7 @@ def test_the_program_says_what_travels_and_what_overlaps() -> None:
         )  # type: ignore[return-value]
 
     plain, corners = run_ranks(2, program)[0]
-    assert "comm.start %u lo [1, 2, 1] hi [2, 1, 1] outer [1, 2, 1] to [2, 1, 1] axes [0] :" in plain
+    assert "comm.start %u lo [1, 2, 0] hi [2, 1, 0] outer [1, 2, 0] to [2, 1, 0] axes [0] :" in plain
     assert "after(" in plain and "margin [1, 0, 0] to [2, 0, 0]" in plain and "timestep.fill" not in plain
     assert "axes [0] corners :" in corners
 
