@@ -123,6 +123,7 @@ def copy_of(nbytes: int, bench: Any) -> Callable[[Any], None]:
 STEP = (
     "sweep",
     "loop",
+    "ghost-cells",
     "single-launches",
     "no-fill",
     "neumann",
@@ -147,6 +148,7 @@ def step() -> Question:
     variants = (
         Repeated("sweep", partial(sweep_of, plain.make), STEPS, plain.make),
         plain,
+        made("ghost-cells", rules=Periodic(), wrap_rows=False),
         made("single-launches", rules=Periodic(), graphs=False),
         made("no-fill", rules=Dirichlet(1.0)),
         made("neumann", rules=Neumann()),
