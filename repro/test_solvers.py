@@ -30,7 +30,11 @@ LAYER = 27
 def stencils(name: str) -> tuple[Any, tuple[float, ...]]:
     from repro import stencils
 
-    return {"star-7": (stencils.star_7, stencils.STAR_7), "star-25": (stencils.star_25, stencils.STAR_25)}[name]
+    return {
+        "star-7": (stencils.star_7, stencils.STAR_7),
+        "star-13": (stencils.star_13, stencils.STAR_13),
+        "star-25": (stencils.star_25, stencils.STAR_25),
+    }[name]
 
 
 def waves(shape: tuple[int, ...], scales: tuple[float, ...], *grid: Any) -> Any:
@@ -162,6 +166,28 @@ def step() -> Question:
     return Question("loop-star-7-512", shape, variants, baseline="sweep", limit_s=60.0)
 
 
+ROWS = {"star-13": 1, "star-25": 1, "star-7-steps-2": 2, "star-7-steps-3": 3}
+"""Loops timed with and without ghost cells at the ends of rows, and steps a sweep; star-7 is in `step`."""
+
+
+def rows(case: str) -> Question:
+    """Rows that close to a ring, read by index or from ghost cells."""
+    from repro.test_steps import listed
+    from stencil_dsl.solve import Periodic
+
+    name, k = case.split("-steps")[0], ROWS[case]
+    more: dict[str, Any] = {}
+    if k > 1:
+        more = {"temporal_steps": k, "schedule": {f"{name.replace('-', '_')}_{k}_steps": listed(name, k)}}
+    made = partial(star_variant, name=name, shape=(N,) * 3, rules=Periodic(), steps=STEPS, **more)
+    variants = (
+        made("ghost-cells", wrap_rows=False),
+        made("wrapped"),
+        Repeated("copy", partial(copy_of, 16 * N**3), STEPS),
+    )
+    return Question(f"loop-rows-{case}", (N,) * 3, variants, baseline="ghost-cells", limit_s=60.0)
+
+
 RAW = 'extern "C" __global__ void nothing(double* a) { if (a == 0) a[0] = 1.0; }'
 HOST = ("graphs", "single-launches", "raw-kernel")
 
@@ -239,6 +265,15 @@ def acoustic_loop(cubes: int, ranks: int, more: dict[str, Any], device: str, arc
 )
 @asks(step)
 def test_step(variant, result):
+    result.check()
+
+
+@pytest.mark.parametrize(
+    "variant", [pytest.param(v, marks=pytest.mark.timed_only) for v in ("ghost-cells", "wrapped", "copy")]
+)
+@pytest.mark.parametrize("case", ROWS)
+@asks(rows)
+def test_rows(case, variant, result):
     result.check()
 
 

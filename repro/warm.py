@@ -41,9 +41,11 @@ def questions() -> Iterator[Ask]:
 def _loops() -> Iterator[Ask]:
     """Time loops and the examples."""
     from repro.test_examples import NAMES
+    from repro.test_solvers import ROWS as ROW_LOOPS
 
     yield ("test_solvers", "step", ())
     yield ("test_solvers", "host", ())
+    yield from (("test_solvers", "rows", (case,)) for case in ROW_LOOPS)
     yield from (("test_solvers", "scaling", (what,)) for what in ("star-7", "star-25", "acoustic"))
     yield from (("test_examples", "examples", (name,)) for name in NAMES)
 

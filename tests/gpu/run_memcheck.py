@@ -143,9 +143,11 @@ def random_items(count: int, seed: int) -> Iterator[Item]:
             special != "plain" and chance(choose, 30),
             special == "in place",
         )
-        if special == "periodic" and schedule.kind != "shuffle":
-            case = case.on_rings()
-        yield Item(f"random {seed}.{n} ({special}), {dtype}, {case.shape}, {schedule}", case, special == "plain")
+        if special == "periodic":
+            case = case.on_rings() if schedule.kind != "shuffle" else case
+            special = "periodic" if case.periodic else "padded"
+        label = f"random {seed}.{n} ({special}), {dtype}, {case.shape}, {case.schedule}"
+        yield Item(label, case, special == "plain")
 
 
 # -- arguments
