@@ -152,7 +152,7 @@ def step() -> Question:
     variants = (
         Repeated("sweep", partial(sweep_of, plain.make), STEPS, plain.make),
         plain,
-        made("ghost-cells", rules=Periodic(), wrap_rows=False),
+        made("ghost-cells", rules=Periodic(), wrap_rows=0),
         made("single-launches", rules=Periodic(), graphs=False),
         made("no-fill", rules=Dirichlet(1.0)),
         made("neumann", rules=Neumann()),
@@ -181,8 +181,8 @@ def rows(case: str) -> Question:
         more = {"temporal_steps": k, "schedule": {f"{name.replace('-', '_')}_{k}_steps": listed(name, k)}}
     made = partial(star_variant, name=name, shape=(N,) * 3, rules=Periodic(), steps=STEPS, **more)
     variants = (
-        made("ghost-cells", wrap_rows=False),
-        made("wrapped"),
+        made("ghost-cells", wrap_rows=0),
+        made("wrapped", wrap_rows=12),
         Repeated("copy", partial(copy_of, 16 * N**3), STEPS),
     )
     return Question(f"loop-rows-{case}", (N,) * 3, variants, baseline="ghost-cells", limit_s=60.0)

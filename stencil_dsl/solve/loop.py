@@ -16,8 +16,9 @@ from stencil_dsl.frontend.stencil import Stencil
 from stencil_dsl.runtime.arrays import Device
 from stencil_dsl.runtime.devices import gpu_available, require_cupy
 from stencil_dsl.runtime.kernel import Options
+from stencil_dsl.schedule.layout import ITEMSIZE
 from stencil_dsl.schedule.rings import suits_rings
-from stencil_dsl.schedule.schedule import Schedule
+from stencil_dsl.schedule.schedule import PAIR_BYTES, Schedule
 from stencil_dsl.solve import checkpoint
 from stencil_dsl.solve.binding import Setup
 from stencil_dsl.solve.boundaries import FieldRules, local_faces, pass_entries
@@ -70,8 +71,9 @@ class TimeLoop(FieldAccess, Listening):
             ranks make the same calls. With order="source" results have the bits of one rank.
         grid: ranks along x, or along x and y; None cuts along x.
         engine: "kernel" runs the compiled kernels (on the host in the interpreter), "reference" their NumPy meaning.
-        wrap_rows: read across periodic faces of the last axis by index, without ghost cells there, where the schedule
-            given, if any, does that well; False fills ghost cells like those of all other faces.
+        wrap_rows: neighbours up to this many cells away are read across periodic faces of the last axis by index,
+            without ghost cells there, where the schedule given, if any, does that well. None stands for the elements
+            of 16 bytes, beyond which it takes more than it saves; 0 fills ghost cells as for all other faces.
         graphs: capture whole cycles of steps as CUDA graphs where scalars are constant; those of all GPUs of a process
             in one graph.
         options: of `stencil_dsl.compile`: target, toolkit, cache, order, tune, store.
@@ -97,7 +99,7 @@ class TimeLoop(FieldAccess, Listening):
         ranks: Transport | None = None,
         grid: Sequence[int] | None = None,
         engine: Engine = "kernel",
-        wrap_rows: bool = True,
+        wrap_rows: int | None = None,
         graphs: bool = True,
         **options: Any,
     ) -> None:
@@ -124,8 +126,9 @@ class TimeLoop(FieldAccess, Listening):
             self.ranks.exchange if self.ranks.axes else None,
         )
         module = self.system.module(dtype)
-        wrap_rows &= engine == "kernel" and all(suits_rings(s, self.shape[-1]) for s in setup.schedules.values())
-        self.pipeline = self._passes(module, values, fuse, setup.options, wrap_rows)
+        suits = engine == "kernel" and all(suits_rings(s, self.shape[-1]) for s in setup.schedules.values())
+        reach = PAIR_BYTES // ITEMSIZE[dtype] if wrap_rows is None else wrap_rows
+        self.pipeline = self._passes(module, values, fuse, setup.options, reach if suits else 0)
         end = self.ranks.transport
         self.composed: Stepper | None = None
         shared = None
@@ -138,7 +141,7 @@ class TimeLoop(FieldAccess, Listening):
         self.snapshots: list[tuple[int, dict[str, np.ndarray]]] = []
 
     def _passes(
-        self, module: ModuleOp, profiles: Iterable[str], fuse: Any, options: Options, wrap_rows: bool
+        self, module: ModuleOp, profiles: Iterable[str], fuse: Any, options: Options, reach: int
     ) -> PassManager:
         """The passes that make the step program of what the user gave."""
         if fuse == "auto":
@@ -151,7 +154,7 @@ class TimeLoop(FieldAccess, Listening):
         entries = (*(f"{name} * keep" for name in profiles), *pass_entries(self.boundaries))
         passes: list[ModulePass] = [ExpandIntegratorPass()]
         passes += [FuseSweepsPass(groups)] if groups else []
-        passes += [BoundaryPass(entries), *([WrapRowsPass(self.shape[-1])] if wrap_rows else []), InsertFillsPass()]
+        passes += [BoundaryPass(entries), *([WrapRowsPass(self.shape[-1], reach)] if reach else []), InsertFillsPass()]
         passes += [HaloExchangePass(self.ranks.axes)] if self.ranks.axes else []
         return PassManager(tuple(passes))
 

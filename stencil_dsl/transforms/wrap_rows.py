@@ -24,16 +24,18 @@ class WrapRowsPass(ModulePass):
     """Store the attribute `periodic_rows` on every `stencil.apply` that steps sweep: one truth value a field operand.
 
     A field's rows are periodic for a kernel where they are in all uses of it: both faces along the last axis are, the
-    piece covers whole rows, and no cell is read further away than a row is long. Fields that no step changes keep
-    their ghost cells, which are filled once.
+    piece covers whole rows, and no cell is read further away than `reach`. Fields that no step changes keep their ghost
+    cells, which are filled once.
 
     Attributes:
         extent: cells of a row.
+        reach: distance along a row up to which neighbours are read by index; no more than `extent` is.
     """
 
     name = "wrap-rows"
 
     extent: int
+    reach: int
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for step in [o for o in op.walk() if isinstance(o, StepOp)]:
@@ -43,7 +45,7 @@ class WrapRowsPass(ModulePass):
                 if not isinstance(sweep, SweepOp):
                     continue
                 for value, kernel, index, box in steps.reads(op, sweep):
-                    near = all(abs(offset[-1]) <= self.extent for offset in kernel.offsets(index))
+                    near = all(abs(offset[-1]) <= min(self.extent, self.reach) for offset in kernel.offsets(index))
                     fits = near and value not in lasting and _periodic(step, value) and self._whole(box)
                     known = uses.setdefault(kernel.name, {})
                     known[index] = known.get(index, True) and fits
