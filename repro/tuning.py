@@ -131,7 +131,8 @@ def finalists(row: str) -> Iterator[dict[str, Any]]:
 
 
 def entrants(subject: Subject, arch: str) -> list[Schedule]:
-    """What a race starts from."""
+    """What a race starts from; where strips lead the model's ranking, its best in one pass join as well."""
+    from repro import odd_extents
     from stencil_dsl.runtime.select import rank, with_libraries
     from stencil_dsl.runtime.specialize import padded_form
     from stencil_dsl.schedule.schedule import PAIR_BYTES, Schedule
@@ -145,7 +146,9 @@ def entrants(subject: Subject, arch: str) -> list[Schedule]:
     ]
     if subject.name in ROWS and max(subject.shape) < max(SIZES):
         found = smaller(subject, found, arch)
-    found += [c.schedule for c in rank(definition, form, "fast", target_for(arch))[:MODEL_BEST]]
+    found += odd_extents.entrants(subject.name, subject.shape)
+    ranked = [c.schedule for c in rank(definition, form, "fast", target_for(arch))]
+    found += [*ranked[:MODEL_BEST], *[s for s in ranked if not s.strips][:MODEL_BEST]]
     found += [c.schedule for c in with_libraries(definition, form, "fast", target_for(arch), None)]
     return list(dict.fromkeys(found))
 
