@@ -84,7 +84,7 @@ class Sweeps:
         self.kernel, self.launch, self.step = kernel, launch, 0
 
     def compile(self) -> list[Any]:
-        return [self.kernel.entry]
+        return self.kernel.entries
 
     def run(self, steps: int) -> None:
         for _ in range(steps):

@@ -20,7 +20,7 @@ from repro.rows import ROWS, SIZES
 
 if TYPE_CHECKING:
     from stencil_dsl.runtime.definition import Definition
-    from stencil_dsl.runtime.specialize import Specialization
+    from stencil_dsl.runtime.partition import Partition
     from stencil_dsl.schedule.schedule import Schedule
 
 STORE = Path(__file__).parents[1] / "stencil_dsl" / "runtime" / "tuned.json"
@@ -131,7 +131,8 @@ def finalists(row: str) -> Iterator[dict[str, Any]]:
 
 
 def entrants(subject: Subject, arch: str) -> list[Schedule]:
-    """What a race starts from."""
+    """What a race starts from; where strips lead the model's ranking, its best in one pass join as well."""
+    from repro import odd_extents
     from stencil_dsl.runtime.select import rank, with_libraries
     from stencil_dsl.runtime.specialize import padded_form
     from stencil_dsl.schedule.schedule import PAIR_BYTES, Schedule
@@ -145,7 +146,9 @@ def entrants(subject: Subject, arch: str) -> list[Schedule]:
     ]
     if subject.name in ROWS and max(subject.shape) < max(SIZES):
         found = smaller(subject, found, arch)
-    found += [c.schedule for c in rank(definition, form, "fast", target_for(arch))[:MODEL_BEST]]
+    found += odd_extents.entrants(subject.name, subject.shape)
+    ranked = [c.schedule for c in rank(definition, form, "fast", target_for(arch))]
+    found += [*ranked[:MODEL_BEST], *[s for s in ranked if not s.strips][:MODEL_BEST]]
     found += [c.schedule for c in with_libraries(definition, form, "fast", target_for(arch), None)]
     return list(dict.fromkeys(found))
 
@@ -172,42 +175,44 @@ def around(subject: Subject, fastest: list[Schedule], arch: str) -> list[Schedul
     return list(dict.fromkeys(fastest[:PARENTS] + near))
 
 
-def _compile_all(entered: dict[Subject, list[Schedule]], arch: str) -> dict[Subject, list[Specialization]]:
+def _compile_all(entered: dict[Subject, list[Schedule]], arch: str) -> dict[Subject, list[Partition]]:
     """Fill the cache for all races at once, so that all processors have work; what is not legal drops out."""
     from stencil_dsl.errors import ScheduleError
-    from stencil_dsl.runtime.specialize import Specialization, padded_form
+    from stencil_dsl.runtime.partition import Partition
+    from stencil_dsl.runtime.specialize import padded_form
     from stencil_dsl.toolchain import BuildRequest, build_many
 
     began = time.monotonic()
-    specs: dict[Subject, list[Specialization]] = {}
+    found: dict[Subject, list[Partition]] = {}
     for subject, schedules in entered.items():
         definition = subject.definition()
         form = padded_form(definition, subject.shape)
         for schedule in schedules:
             try:
-                specs.setdefault(subject, []).append(Specialization(definition, form, schedule))
+                found.setdefault(subject, []).append(Partition(definition, form, schedule, arch))
             except ScheduleError:
                 continue
-    requests = [BuildRequest(**spec.request(arch)) for subject in specs.values() for spec in subject]
+    requests = [BuildRequest(**r) for made in found.values() for partition in made for r in partition.requests(arch)]
     build_many(requests)
     print(f"# {len(requests)} kernels compiled in {time.monotonic() - began:.0f} s", flush=True)
-    return specs
+    return found
 
 
-def _race(subject: Subject, specs: list[Specialization], arch: str) -> list[Schedule]:
+def _race(subject: Subject, partitions: list[Partition], arch: str) -> list[Schedule]:
     """The schedules by time, the fastest stored; those that fail drop out. None are left where the race fails."""
     from stencil_dsl.runtime.select import contest
     from stencil_dsl.runtime.tuning_store import TuningStore
 
     what = f"{subject.name} {'x'.join(map(str, subject.shape))} {subject.dtype}"
     try:
-        ranking = contest(specs[0].definition, specs[0].form, specs, arch, TuningStore(STORE))
+        ranking = contest(partitions[0].definition, partitions[0].form, partitions, arch, TuningStore(STORE))
     except Exception as error:  # noqa: BLE001 - one race must not cost the others
         print(f"{what}: {error}", file=sys.stderr, flush=True)
         return []
     for candidate in ranking:
-        use = candidate.entry.resources if candidate.entry is not None else None
-        facts = f" [{use.registers} registers, {use.loop_spills or 0} spills]" if use is not None else ""
+        uses = [entry.resources for entry in candidate.entries]
+        spills = sum(use.loop_spills or 0 for use in uses)
+        facts = f" [{max(use.registers or 0 for use in uses)} registers, {spills} spills]" if uses else ""
         print(f"{what}: {candidate.ms:.4f} ms {candidate.schedule}{facts}", flush=True)
     return [c.schedule for c in ranking]
 

@@ -107,7 +107,7 @@ def _entries(variant: Any, target: Any) -> list[Any]:
     if hasattr(variant, "entries"):
         return list(variant.entries(target).values())
     if hasattr(variant, "parts"):
-        return [part.make(target).entry for part in variant.parts]
+        return [entry for part in variant.parts for entry in part.make(target).entries]
     if hasattr(variant, "make"):
-        return [variant.make(target).entry]
+        return variant.make(target).entries
     return [variant.build(target)] if hasattr(variant, "build") else []

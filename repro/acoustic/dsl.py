@@ -194,17 +194,9 @@ def parts(cube: Cube, inplace: bool = True) -> Iterator[Part]:
     for name, f, box in pieces(cube):
         definition = _definition(f)
         fields = tuple(_profile_layout(cube, AXES[n]) if n in AXES else base for n in definition.fields)
-        inputs = tuple(_region(layout, box) for layout in fields)
-        outputs = (_region(base, box),) * len(definition.outputs)
+        inputs = tuple(layout.part(box) for layout in fields)
+        outputs = (base.part(box),) * len(definition.outputs)
         yield Part(name, definition, Form(inputs[0].shape, inputs, outputs, inplace=inplace or f is not wave))
-
-
-def _region(layout: Layout, box: Box) -> Layout:
-    return replace(
-        layout,
-        shape=tuple(hi - lo for lo, hi in box),
-        origin=tuple(o + lo for o, (lo, _) in zip(layout.origin, box, strict=True)),
-    )
 
 
 def _profile_layout(cube: Cube, axis: int) -> Layout:
@@ -246,14 +238,16 @@ def schedules(cube: Cube, arch: str, inplace: bool = True) -> dict[str, Schedule
 def entries(
     cube: Cube, arch: str, toolkit: str | None = None, wanted: Collection[str] | None = None, inplace: bool = True
 ) -> dict[str, Any]:
-    """Launch name (of those wanted) to cache entry, compiled where it is not there."""
-    from stencil_dsl.runtime.specialize import Specialization
+    """Launch name (of those wanted) to cache entry, compiled where it is not there; strips have names behind it."""
+    from stencil_dsl.runtime.partition import Partition
 
     chosen = schedules(cube, arch, inplace)
     found = {}
     for part in parts(cube, inplace):
         if wanted is not None and part.name not in wanted:
             continue
-        spec = Specialization(part.definition, part.form, chosen[part.definition.name])
-        found[part.name] = spec.compile(arch, toolkit, None)
+        partition = Partition(part.definition, part.form, chosen[part.definition.name], arch)
+        main, *strips = partition.compile(arch, toolkit, None)
+        found[part.name] = main
+        found |= {f"{part.name} strip {n}": entry for n, entry in enumerate(strips, 1)}
     return found

@@ -54,22 +54,23 @@ def contestants(cube: Cube, arch: str) -> Iterator[tuple[Part, list[Schedule]]]:
 def pack(size: int, arch: str, folder: Path) -> int:
     """Compiles all contestants, and the kernel that they are compared with, into a cache folder; the exit status."""
     from stencil_dsl.errors import ScheduleError, ToolchainError
-    from stencil_dsl.runtime.specialize import Specialization
+    from stencil_dsl.runtime.partition import Partition
     from stencil_dsl.schedule.candidates import plain_schedule
 
     failed = 0
     for part, listed in contestants(Cube(size), arch):
         for schedule in [plain_schedule(3), *listed]:
             try:
-                entry = Specialization(part.definition, part.form, schedule).compile(arch, None, None)
+                entries = Partition(part.definition, part.form, schedule, arch).compile(arch, None, None)
             except (ScheduleError, ToolchainError) as error:
                 print(f"{part.name} {schedule}: {str(error).splitlines()[0]}", file=sys.stderr, flush=True)
                 failed += 1
                 continue
-            # <root>/v1/<two digits>/<request>/<tool set>
-            shutil.copytree(entry.path, folder.joinpath(*entry.path.parts[-4:]), dirs_exist_ok=True)
-            r = entry.resources
-            print(f"{part.name} {schedule}: {r.registers} registers, {r.loop_spills} spills in the loop", flush=True)
+            for entry in entries:
+                # <root>/v1/<two digits>/<request>/<tool set>
+                shutil.copytree(entry.path, folder.joinpath(*entry.path.parts[-4:]), dirs_exist_ok=True)
+                r = entry.resources
+                print(f"{part.name} {schedule}: {r.registers} registers, {r.loop_spills} spills in loops", flush=True)
     return 1 if failed else 0
 
 

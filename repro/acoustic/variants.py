@@ -112,7 +112,8 @@ class Acoustic(Variant):
             chosen = dsl.schedules(self.cube, target.arch, INPLACE[self.id])
             names = {part.name: part.definition.name for part in dsl.parts(self.cube)}
             kernels = {name: resource_facts(e.resources, e.tool_versions) for name, e in made.items()}
-            facts["schedule"] = "; ".join(dict.fromkeys(f"{names[n]}: {chosen[names[n]]}" for n in made))
+            whole = (names[n] for n in made if n in names)
+            facts["schedule"] = "; ".join(dict.fromkeys(f"{name}: {chosen[name]}" for name in whole))
         else:
             text = program(self.id, self.cube)
             facts["schedule"] = text.schedule

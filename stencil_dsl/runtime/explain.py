@@ -14,17 +14,19 @@ if TYPE_CHECKING:
 _COLUMNS = (
     "ms",
     "bound",
+    "latency",
+    "issue",
     "hbm",
     "l2",
     "l1",
-    "arithmetic",
-    "issue",
     "loads",
     "flops",
     "regs",
     "blocks/SM",
+    "rounds",
     "waves",
     "waste",
+    "strips",
 )
 
 
@@ -46,7 +48,10 @@ def explain(kernel: Kernel, count: int, target: Target | None = None) -> str:
         cells += [f"{t * 1e3:.3f}" for t in p.times.values()]
         cells += [f"{p.loads:.2f}", f"{p.arithmetic:.2f}", f"{p.registers}{'!' if p.spills else ''}"]
         cells += [p.resident, f"{p.batches:.1f}", f"{p.waves:.1f}", f"{p.waste:.2f}"]
+        cells += [f"{p.strips * 1e3:.3f}"]
         mark = " *" if c.schedule == kernel.schedule else ""
         lines.append("  ".join(f"{v!s:>10}" for v in cells) + f"  {c.schedule}{mark}")
-    lines.append("times in ms for each resource alone; ! more registers than the occupancy leaves; * in use")
+    lines.append(
+        "times in ms for each resource alone, and for strips; ! more registers than the occupancy leaves; * in use"
+    )
     return "\n".join(lines)

@@ -11,6 +11,7 @@ from stencil_dsl.errors import StencilError
 from stencil_dsl.runtime.arguments import Argument, check_overlap, read_argument, read_output
 from stencil_dsl.runtime.definition import Definition
 from stencil_dsl.runtime.launch import HostLaunch, Launch
+from stencil_dsl.runtime.partition import Partition, PartLaunches
 from stencil_dsl.runtime.select import Mode, choose
 from stencil_dsl.runtime.specialize import Form, Specialization, dynamic_form, padded_form
 from stencil_dsl.runtime.tuning_store import TuningStore
@@ -56,7 +57,7 @@ class Kernel:
             raise StencilError(f"{definition.name} needs {definition.ndim} positive extents, got {self.shape}")
         self._asked = schedule
         self._chosen: dict[Form, Schedule] = {}
-        self._forms: dict[tuple[Form, Schedule], tuple[Specialization, list[Entry]]] = {}
+        self._forms: dict[tuple[Form, Schedule], tuple[Partition, list[Entry]]] = {}
         if schedule is not None:
             schedule.check(definition.ndim, ITEMSIZE[definition.dtype])
         if self.shape is not None:
@@ -133,10 +134,14 @@ class Kernel:
         return self._specialization().source
 
     @property
+    def entries(self) -> list[Entry]:
+        """All that a sweep launches, compiled: the kernel, or the main part's and those of the strips."""
+        return self._entries(self.default_form())
+
+    @property
     def entry(self) -> Entry:
-        """The compiled kernel with all that is known about it."""
-        self._specialization()
-        return self._entry(*self._forms[self._key()])
+        """The compiled kernel with all that is known about it; of several, the main part's."""
+        return self.entries[0]
 
     @property
     def cubin(self) -> bytes:
@@ -183,21 +188,26 @@ class Kernel:
             return dynamic_form([sample] * len(d.fields), [sample] * len(d.outputs), True, ITEMSIZE[d.dtype], False)
         return padded_form(self.definition, self.shape)
 
-    def _key(self) -> tuple[Form, Schedule]:
-        form = self.default_form()
-        return form, self._schedule_for(form)
+    @property
+    def partition(self) -> Partition:
+        """The boxes of the kernel's shape that a sweep launches kernels on, and these."""
+        return self._partition(self.default_form())
 
-    def _specialization(self, form: Form | None = None) -> Specialization:
-        form = form or self.default_form()
+    def _partition(self, form: Form) -> Partition:
         schedule = self._schedule_for(form)
         if (form, schedule) not in self._forms:
-            self._forms[form, schedule] = (Specialization(self.definition, form, schedule), [])
+            self._forms[form, schedule] = (Partition(self.definition, form, schedule, self.target), [])
         return self._forms[form, schedule][0]
 
-    def _entry(self, spec: Specialization, entries: list[Entry]) -> Entry:
+    def _specialization(self) -> Specialization:
+        return self.partition.main
+
+    def _entries(self, form: Form) -> list[Entry]:
+        partition = self._partition(form)
+        entries = self._forms[form, self._schedule_for(form)][1]
         if not entries:
-            entries.append(spec.compile(self.target, self.toolkit, self.cache))
-        return entries[0]
+            entries += partition.compile(self.target, self.toolkit, self.cache)
+        return entries
 
     def for_shape(self, shape: Sequence[int] | None) -> Kernel:
         """The same stencil, target and schedule for another interior."""
@@ -209,7 +219,7 @@ class Kernel:
         other.options = replace(self.options, toolkit=toolkit)
         other.toolkit = toolkit
         other._chosen = dict(self._chosen)
-        other._forms = {key: (spec, []) for key, (spec, _) in self._forms.items()}
+        other._forms = {key: (partition, []) for key, (partition, _) in self._forms.items()}
         return other
 
     # -- calling
@@ -253,7 +263,7 @@ class Kernel:
             )
         return [float(values[s]) for s in d.scalars]
 
-    def bind(self, *arrays: Any, **scalars: float) -> Launch | HostLaunch:
+    def bind(self, *arrays: Any, **scalars: float) -> Launch | HostLaunch | PartLaunches:
         """Check the arguments once and give an object whose `launch(stream=None)` only launches.
 
         Args:
@@ -271,12 +281,8 @@ class Kernel:
             tiles, nodes = self._asked.tile, self.definition.graph.outputs
             covered = uncovered(self.definition.fields, nodes, shape, form.inputs, tiles) is None
             form = dynamic_form(form.inputs, form.outputs, covered, ITEMSIZE[self.dtype], inplace)
-        spec = self._specialization(form)
-        values = self._scalars(scalars)
-        if inputs[0].device is None:
-            return HostLaunch(spec, inputs, outputs, values)
-        entry = self._entry(*self._forms[form, self._schedule_for(form)])
-        return Launch(spec, entry, inputs, outputs, values)
+        entries = None if inputs[0].device is None else self._entries(form)
+        return self._partition(form).bind(entries, inputs, outputs, self._scalars(scalars))
 
     def __call__(self, *arrays: Any, stream: Any = None, **scalars: float) -> None:
         """Enqueue one sweep; arguments as for `bind`. Nothing is synchronised."""

@@ -51,7 +51,7 @@ class Launch:
         outputs: Sequence[Argument],
         scalars: Sequence[float],
     ) -> None:
-        self.spec, self.entry = spec, entry
+        self.spec, self.specs, self.entry = spec, (spec,), entry
         self.device = inputs[0].device
         assert self.device is not None
         self.owners = [a.owner for a in (*inputs, *outputs)]
@@ -105,7 +105,7 @@ class HostLaunch:
     ) -> None:
         from stencil_dsl.reference.tile_interpreter import ArrayArg
 
-        self.spec = spec
+        self.spec, self.specs = spec, (spec,)
         self.inplace = spec.form.inplace
         self.grid = spec.grid(inputs[0].layout.shape)
         self.arrays: list[Any] = []

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from stencil_dsl.errors import ToolchainError
+from stencil_dsl.runtime.partition import Partition
 from stencil_dsl.runtime.specialize import Specialization
 from stencil_dsl.schedule.layout import ITEMSIZE
 from stencil_dsl.toolchain import Entry
@@ -28,8 +29,12 @@ SECONDS_EACH = 20.0
 SCALAR = 0.7
 
 
-def plan_entry(spec: Specialization, entry: Entry) -> dict[str, Any]:
-    """All that launching one compiled kernel takes, as plain data."""
+def plan_entry(partition: Partition, entries: Sequence[Entry]) -> dict[str, Any]:
+    """All that launching the compiled kernels of a sweep takes, as plain data."""
+    return {"launches": [_plan_kernel(s, e) for s, e in zip(partition.specs, entries, strict=True)]}
+
+
+def _plan_kernel(spec: Specialization, entry: Entry) -> dict[str, Any]:
     form = spec.form
     assert form.shape is not None
     if entry.path is None:
@@ -50,7 +55,7 @@ def plan_entry(spec: Specialization, entry: Entry) -> dict[str, Any]:
 
 def race(
     plans: Sequence[dict[str, Any]],
-    spec: Specialization,
+    partition: Partition,
     tolerance: float,
     progress: Callable[[str], None] | None = None,
 ) -> list[tuple[float | None, str]]:
@@ -58,12 +63,13 @@ def race(
 
     Args:
         plans: candidates; the first one's values are what the others are compared with.
+        partition: any one of them: they sweep the same arrays.
         tolerance: largest difference, relative to the largest magnitude.
     """
     results: list[tuple[float | None, str]] = [(None, "not measured")] * len(plans)
     alive = list(range(len(plans)))
     while alive:
-        fault = _attempt([plans[i] for i in alive], spec, tolerance, alive, results, progress)
+        fault = _attempt([plans[i] for i in alive], partition, tolerance, alive, results, progress)
         if fault is None:
             break
         position, why = fault
@@ -76,16 +82,16 @@ def race(
 
 def _attempt(
     plans: Sequence[dict[str, Any]],
-    spec: Specialization,
+    partition: Partition,
     tolerance: float,
     names: Sequence[int],
     results: list[tuple[float | None, str]],
     progress: Callable[[str], None] | None,
 ) -> tuple[int, str] | None:
     """One child process; returns the candidate that ended it, if one did."""
-    form = spec.form
+    form = partition.form
     job = {
-        "dtype": spec.definition.dtype,
+        "dtype": partition.definition.dtype,
         "capacities": [p.capacity for p in form.inputs],
         "outputs": [(p.capacity, p.offset, p.shape, p.strides) for p in form.outputs],
         "plans": list(plans),
@@ -146,6 +152,16 @@ def _say(**message: Any) -> None:
 
 
 def _launcher(cupy: Any, plan: dict[str, Any], inputs: list[Any], outputs: list[Any], size: int) -> Callable[[], None]:
+    calls = [_call(cupy, each, inputs, outputs, size) for each in plan["launches"]]
+
+    def run() -> None:
+        for call in calls:
+            call()
+
+    return run
+
+
+def _call(cupy: Any, plan: dict[str, Any], inputs: list[Any], outputs: list[Any], size: int) -> Callable[[], None]:
     import numpy as np
 
     function = cupy.RawModule(path=plan["cubin"]).get_function(plan["symbol"])

@@ -11,6 +11,7 @@ from stencil_dsl.runtime.arrays import Device, PaddedArray, empty
 from stencil_dsl.runtime.definition import Definition
 from stencil_dsl.runtime.kernel import Kernel, Options
 from stencil_dsl.runtime.launch import HostLaunch, Launch
+from stencil_dsl.runtime.partition import PartLaunches
 from stencil_dsl.schedule.layout import Halo
 from stencil_dsl.schedule.schedule import Schedule
 
@@ -95,7 +96,7 @@ class RepeatedLaunch:
         between: the arrays that applications hand on to the next.
     """
 
-    def __init__(self, launches: Sequence[Launch | HostLaunch], between: Sequence[PaddedArray]) -> None:
+    def __init__(self, launches: Sequence[Launch | HostLaunch | PartLaunches], between: Sequence[PaddedArray]) -> None:
         self.launches, self.between = list(launches), list(between)
 
     def set_scalars(self, scalars: Sequence[float]) -> None:

@@ -16,6 +16,7 @@ from xdsl.ir import Region
 from stencil_dsl.dialects import simt, tile
 from stencil_dsl.errors import ToolchainError
 from stencil_dsl.runtime.validate import TOLERANCE
+from stencil_dsl.schedule.schedule import AXES
 from stencil_dsl.tilelib import TileLibrary
 from stencil_dsl.tilelib.simt import count_operations
 from stencil_dsl.transforms import analysis
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from stencil_dsl.runtime.kernel import Kernel
     from stencil_dsl.toolchain import Resources
 
-AXES = {1: "z", 2: "xz", 3: "xyz"}
 # Signs and logic are no floating-point work, as in the pass roofline.
 FREE = frozenset({"neg", "and", "or", "xor", "not"})
 
@@ -52,9 +52,10 @@ class Work:
 
 
 def count_work(module: ModuleOp, outputs: int) -> Work:
-    """Count a level-3 module of a stencil with so many outputs: in its largest loop, or as a whole."""
+    """Count a level-3 module of a stencil with so many outputs: in its largest loop that stores, or as a whole."""
     kernel = next(op for op in module.walk() if isinstance(op, tile.KernelOp))
     loops = [op.body for op in kernel.walk() if isinstance(op, scf.ForOp)]
+    loops = [body for body in loops if any(isinstance(op, tile.StoreOp) for op in body.walk())]
     region = max(loops, key=_operations, default=kernel.body)
     kinds: Counter[str] = Counter()
     loaded = stored = 0
@@ -107,6 +108,7 @@ def report(kernel: Kernel) -> str:
         *_table(_scheduled(kernel)),
         "machine code",
         *_table(_machine_code(kernel)),
+        *_strips(kernel),
         "values",
         *_table(_tolerance(kernel)),
     ]
@@ -162,6 +164,22 @@ def _machine_code(kernel: Kernel) -> Iterator[tuple[str, object]]:
     if use.loop_classes:
         yield "largest loop", f"{use.loop_instructions}: {_classes(use.loop_classes)}"
     yield "tools", ", ".join(f"{tool} {version}" for tool, version in versions.items())
+
+
+def _strips(kernel: Kernel) -> list[str]:
+    """The kernels beside the main part's, which is what the rest of the report is of."""
+    specs = kernel.partition.specs if kernel.shape is not None else ()
+    if len(specs) < 2:
+        return []
+    lines = ["parts"]
+    for n, spec in enumerate(specs):
+        assert spec.form.shape is not None
+        try:
+            use = f", {kernel.entries[n].resources.registers} registers"
+        except ToolchainError:
+            use = ""
+        lines += _table(iter([(_extents(spec.form.shape), f"{spec.schedule}{use}")]))
+    return lines
 
 
 def _spills(use: Resources) -> str:

@@ -11,13 +11,15 @@ from typing import Literal
 from stencil_dsl.errors import ScheduleError, StencilError, ToolchainError
 from stencil_dsl.runtime.definition import Definition
 from stencil_dsl.runtime.devices import gpu_available, require_cupy
+from stencil_dsl.runtime.partition import Partition
 from stencil_dsl.runtime.race import plan_entry, race
 from stencil_dsl.runtime.specialize import Form, Specialization, problem_of
 from stencil_dsl.runtime.tuning_store import TuningStore
 from stencil_dsl.runtime.validate import TOLERANCE
-from stencil_dsl.schedule.candidates import candidates, plain_schedule
+from stencil_dsl.schedule import ranking
+from stencil_dsl.schedule.candidates import plain_schedule
 from stencil_dsl.schedule.model import Prediction, predict
-from stencil_dsl.schedule.neighbours import fitted_chunks, neighbours
+from stencil_dsl.schedule.neighbours import neighbours
 from stencil_dsl.schedule.rings import suits_rings
 from stencil_dsl.schedule.schedule import Schedule
 from stencil_dsl.schedule.shuffle_candidates import shuffle_candidates
@@ -28,9 +30,6 @@ from stencil_dsl.toolchain.cutile_adapter import available as cutile_available
 from stencil_dsl.toolchain.libraries import check_toolkit
 
 Mode = Literal["model", "compile", "measure"]
-
-FITTED, FEW_WAVES = 4, 3.0
-"""So many of the best get chunks that fill the GPU, where their blocks fill it fewer times than that."""
 
 COMPILED = 6
 """Candidates that tune="compile" compiles."""
@@ -44,42 +43,23 @@ class Candidate:
     """One schedule on its way through the selection.
 
     Attributes:
+        partition: the kernels of a sweep, once it is made. entries: these compiled, the main part's first.
         ms: measured milliseconds of a sweep, where it was measured.
         out: why it was dropped, or "".
     """
 
     schedule: Schedule
     prediction: Prediction
-    spec: Specialization | None = None
-    entry: Entry | None = None
+    partition: Partition | None = None
+    entries: Sequence[Entry] = ()
     ms: float | None = None
     out: str = ""
 
 
 def rank(definition: Definition, form: Form, order: str, target: Target) -> list[Candidate]:
     """All legal candidates for a form, the one predicted fastest first."""
-    assert form.shape is not None
-    problem = problem_of(definition, form)
-    found = []
-    for schedule in candidates(definition.graph, definition.dtype, form.shape, order):
-        if any(problem.periodic) and not suits_rings(schedule, form.shape[-1]):
-            continue
-        try:
-            found.append(Candidate(schedule, predict(problem, schedule, target)))
-        except ScheduleError:
-            continue
-    if not found:
-        raise ScheduleError(f"no schedule is legal for {definition.name} on {form.shape}")
-    found.sort(key=lambda c: c.prediction.seconds)
-    known = {c.schedule for c in found}
-    for best in found[:FITTED]:
-        # Where blocks are few, it matters whether the last ones fill the GPU.
-        if best.schedule.kind == "streaming" and best.prediction.waves < FEW_WAVES:
-            for schedule in (best.schedule.with_(chunk=n) for n in fitted_chunks(problem, best.schedule, target)):
-                if schedule not in known:
-                    known.add(schedule)
-                    found.append(Candidate(schedule, predict(problem, schedule, target)))
-    return sorted(found, key=lambda c: c.prediction.seconds)
+    ranked = ranking.rank(problem_of(definition, form), order, target)
+    return [Candidate(schedule, prediction) for schedule, prediction in ranked]
 
 
 def links(toolkit: Toolkit | str | None) -> bool:
@@ -124,21 +104,23 @@ def compile_best(
 ) -> list[Candidate]:
     """Compile the first `count` in parallel processes; those that spill in the loop are dropped while others remain."""
     chosen = ranked[:count]
-    for c in chosen:
-        c.spec = c.spec or Specialization(definition, form, c.schedule)
-    requests = [BuildRequest(**c.spec.request(arch), toolkit=toolkit) for c in chosen if c.spec is not None]
-    results = build_many(requests, cache=cache)
-    for done, (candidate, result) in enumerate(zip(chosen, results, strict=True), 1):
-        if isinstance(result, ToolchainError):
-            candidate.out = str(result).splitlines()[0]
+    made = [c.partition or Partition(definition, form, c.schedule, arch) for c in chosen]
+    requests = [BuildRequest(**request, toolkit=toolkit) for p in made for request in p.requests(arch)]
+    results = iter(build_many(requests, cache=cache))
+    for done, (candidate, partition) in enumerate(zip(chosen, made, strict=True), 1):
+        candidate.partition = partition
+        mine = [next(results) for _ in partition.specs]
+        entries = [r for r in mine if isinstance(r, Entry)]
+        if len(entries) < len(mine):
+            candidate.out = str(next(r for r in mine if not isinstance(r, Entry))).splitlines()[0]
         else:
-            candidate.entry = result
-            spills = result.resources.loop_spills or 0
+            candidate.entries = entries
+            spills = sum(e.resources.loop_spills or 0 for e in entries)
             candidate.out = f"spills {spills} times in the loop" if spills else ""
         note(f"compiled {done} of {len(chosen)}: {candidate.schedule} {candidate.out}")
     kept = [c for c in chosen if not c.out]
     if not kept:
-        kept = [c for c in chosen if c.entry is not None]
+        kept = [c for c in chosen if c.entries]
         for c in kept:
             c.out = ""
     if not kept:
@@ -176,7 +158,7 @@ def choose(
     gpu, kit = _names(target, toolkit, mode)
     store = store or TuningStore.default()
     known = store.find(definition.graph, definition.dtype, order, form.shape, gpu, kit)
-    if known is not None and _legal(definition, form, known) and (known.kind != "shuffle" or links(toolkit)):
+    if known is not None and _legal(definition, form, known, arch) and (known.kind != "shuffle" or links(toolkit)):
         return known
     ranked = rank(definition, form, order, target)
     if mode == "model":
@@ -193,7 +175,7 @@ def choose(
     best = measure(definition, form, kept, arch, toolkit, cache, note)
     raced = len(kept)
     problem = problem_of(definition, form)
-    near = [Candidate(s, predict(problem, s, target)) for s in neighbours(problem, best.schedule, target)]
+    near = [Candidate(s, ranking.estimate(problem, s, target)) for s in neighbours(problem, best.schedule, target)]
     if near:
         kept = compile_best(definition, form, [best, *near], len(near) + 1, arch, toolkit, cache, note)
         best = measure(definition, form, kept, arch, toolkit, cache, note)
@@ -205,7 +187,7 @@ def choose(
 def contest(
     definition: Definition,
     form: Form,
-    schedules: Sequence[Schedule | Specialization],
+    schedules: Sequence[Schedule | Partition],
     arch: str,
     store: TuningStore,
     toolkit: Toolkit | str | None = None,
@@ -225,9 +207,9 @@ def contest(
     target, problem = target_for(arch), problem_of(definition, form)
     entered = []
     for each in schedules:
-        schedule, spec = (each.schedule, each) if isinstance(each, Specialization) else (each, None)
+        schedule, made = (each.schedule, each) if isinstance(each, Partition) else (each, None)
         with suppress(ScheduleError):
-            entered.append(Candidate(schedule, predict(problem, schedule, target), spec))
+            entered.append(Candidate(schedule, ranking.estimate(problem, schedule, target), made))
     kept = compile_best(definition, form, entered, len(entered), arch, toolkit, cache, _silent)
     best = measure(definition, form, kept, arch, toolkit, cache, _silent)
     _remember(store, definition, form, *_names(target, toolkit, "measure"), best, len(kept))
@@ -245,9 +227,9 @@ def measure(
 ) -> Candidate:
     """The fastest of the compiled candidates; a plain shifted kernel is what their values are compared with."""
     require_cupy()
-    plain = Specialization(definition, form, plain_schedule(definition.ndim))
+    plain = Partition(definition, form, plain_schedule(definition.ndim), arch)
     plans = [plan_entry(plain, plain.compile(arch, toolkit, cache))]
-    plans += [plan_entry(c.spec, c.entry) for c in kept if c.spec is not None and c.entry is not None]
+    plans += [plan_entry(c.partition, c.entries) for c in kept if c.partition is not None]
     times = race(plans, plain, TOLERANCE[definition.dtype], note)
     for candidate, (ms, why) in zip(kept, times[1:], strict=True):
         candidate.ms, candidate.out = ms, why
@@ -266,12 +248,12 @@ def _remember(
     store.put(definition.name, definition.graph, definition.dtype, form.shape, gpu, kit, best.schedule, facts)
 
 
-def _legal(definition: Definition, form: Form, schedule: Schedule) -> bool:
+def _legal(definition: Definition, form: Form, schedule: Schedule, arch: str) -> bool:
     assert form.shape is not None
     if any(definition.periodic) and not suits_rings(schedule, form.shape[-1]):
         return False
     try:
-        Specialization(definition, form, schedule)
+        Partition(definition, form, schedule, arch)
     except ScheduleError:
         return False
     return True

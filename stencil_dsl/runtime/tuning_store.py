@@ -18,6 +18,7 @@ from stencil_dsl.schedule.expr import Graph, Node
 from stencil_dsl.schedule.linear import Coefficient
 from stencil_dsl.schedule.plan import Final, make_plan
 from stencil_dsl.schedule.schedule import Schedule
+from stencil_dsl.schedule.strips import left_over
 
 FORMAT = 1
 
@@ -101,10 +102,16 @@ def even(schedule: Schedule, planes: int) -> Schedule:
     Loops of one length are unrolled by the assembler: star-7 on 510 x 512 x 512 took 0.568 ms in chunks of 34 planes on
     an H200, and 0.599 ms in chunks of 31 and 32.
     """
-    if schedule.kind == "shifted" or planes % schedule.chunk == 0:
+    if schedule.kind == "shifted" or "x" in schedule.strips or planes % schedule.chunk == 0:
         return schedule
     lengths = [n for n in range(1, planes + 1) if planes % n == 0 and abs(n / schedule.chunk - 1) <= EVEN]
     return schedule.with_(chunk=min(lengths, key=lambda n: (abs(n - schedule.chunk), -n))) if lengths else schedule
+
+
+def _same_strips(entry: dict[str, Any], shape: tuple[int, ...]) -> bool:
+    """Whether what an entry's schedule cuts off is as wide here: a strip of 1 cell says nothing of one of 60."""
+    schedule = Schedule.from_json(entry["schedule"])
+    return not schedule.strips or left_over(entry.get("shape", shape), schedule) == left_over(shape, schedule)
 
 
 @dataclass
@@ -155,13 +162,15 @@ class TuningStore:
     ) -> Schedule | None:
         """The stored schedule, here or in the store that is shipped.
 
-        One of another toolkit, or of a shape of about the same extents whose rows divide alike, is better than none.
+        One of another toolkit, or of a shape of about the same extents whose rows divide alike and leave as wide
+        strips, is better than none.
         """
         wanted = (graph_hash(graph), dtype, order, gpu)
         found = []
         for entry in self.entries.values():
             apart = _apart(shape_class(shape), entry["shape_class"])
-            if tuple(entry[k] for k in ("ir", "dtype", "order", "gpu")) == wanted and apart <= NEAR:
+            alike = tuple(entry[k] for k in ("ir", "dtype", "order", "gpu")) == wanted and apart <= NEAR
+            if alike and _same_strips(entry, shape):
                 found.append((apart, entry["toolkit"] != toolkit, entry))
         if found:
             best = min(found, key=lambda f: f[:2])[2]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 
 from stencil_dsl.schedule.expr import Graph
@@ -16,6 +16,9 @@ ROW_TILES = ((1, 128), (2, 64), (4, 32))
 
 WIDE = 6
 """Open outputs from which on rows are added from the block's edges inward: 19 and 25 points gained 1 to 10 %."""
+
+THIN = 32
+"""Boxes with fewer cells along y or z have tiles as narrow."""
 
 NARROW_TILES = ((8, 16), (16, 8))
 """For rows that the others do not divide: less of the last tile is waste."""
@@ -38,6 +41,29 @@ def shifted_candidates(ndim: int) -> Iterator[Schedule]:
         yield Schedule(tile=tile, occupancy=8)
     if ndim == 3:
         yield Schedule(tile=(2, 4, 32), warps=8, occupancy=4)
+
+
+def thin_candidates(shape: Sequence[int], order: str) -> Iterator[Schedule]:
+    """Shifted tiles for boxes with a few cells along y or z: strips beside a sweep, single planes.
+
+    A box that is thin along z has tiles as narrow, one row a thread; several planes deep, threads share the planes'
+    values through the L1.
+    """
+    if len(shape) == 1 or min(shape[1:]) >= THIN:
+        return
+    planes = shape[0] if len(shape) == 3 else 1
+    y, z = (min(_power_of_two_from(n), THREADS) for n in shape[-2:])
+    for narrow in (z, z // 2) if z < THIN else (32, 64, 128):
+        for deep in (1, 2, 4, 8):
+            rows = THREADS // (deep * narrow) if narrow else 0
+            if 1 <= rows <= y and deep <= planes:
+                tile = (deep, rows, narrow)[3 - len(shape) :]
+                yield from (Schedule(tile=tile, order=order, occupancy=n) for n in (None, 8))  # type: ignore[arg-type]
+
+
+def _power_of_two_from(n: int) -> int:
+    """The smallest power of two that is not below n."""
+    return 1 << (n - 1).bit_length()
 
 
 def streaming_candidates(graph: Graph, dtype: str, shape: tuple[int, ...] | None, order: str) -> Iterator[Schedule]:

@@ -75,12 +75,14 @@ class Graph:
         outputs: one node an output, in the order of the function's results.
         plans: how the expressions are split for streaming, by whether sums may be reassociated; see `plan`.
         counts: what trips of the streaming loop hold; see `streaming.count`.
+        strips: schedules of strips; see `ranking.strip_schedule`.
     """
 
     ndim: int
     outputs: tuple[Node, ...] = ()
     plans: dict[bool, Any] = field(default_factory=dict)
     counts: dict[tuple[Any, ...], Any] = field(default_factory=dict)
+    strips: dict[tuple[Any, ...], Any] = field(default_factory=dict)
     _nodes: dict[tuple[Any, ...], Node] = field(default_factory=dict)
 
     def _intern(self, op: str, args: tuple[Node, ...] = (), value: Any = None, fld: int = -1, off: Offset = ()) -> Node:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from stencil_dsl.errors import ScheduleError
@@ -18,6 +18,9 @@ SLACK_ELEMENTS = 2048
 
 Halo = tuple[tuple[int, int], ...]
 """Per axis the cells before and behind the interior that a stencil reads."""
+
+Box = tuple[tuple[int, int], ...]
+"""Per axis a half-open range of cells of an interior."""
 
 
 def round_up(n: int, multiple: int) -> int:
@@ -72,6 +75,11 @@ class Layout:
     @property
     def halo(self) -> Halo:
         return tuple((o, e - o - n) for o, e, n in zip(self.origin, self.extents, self.shape, strict=True))
+
+    def part(self, box: Box) -> Layout:
+        """The cells of a box as an interior of its own in the same memory; the cells around it are its halo."""
+        shape = tuple(hi - lo for lo, hi in box)
+        return replace(self, shape=shape, origin=tuple(o + lo for o, (lo, _) in zip(self.origin, box, strict=True)))
 
     @staticmethod
     def padded(shape: Sequence[int], halo: Halo, dtype: str) -> Layout:

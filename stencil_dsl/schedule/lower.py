@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stencil_dsl.errors import ScheduleError
 from stencil_dsl.schedule import shifted, shuffle, streaming
 from stencil_dsl.schedule.problem import Lowered, Problem
 from stencil_dsl.schedule.schedule import Schedule
@@ -15,6 +16,10 @@ def lower(problem: Problem, schedule: Schedule) -> Lowered:
     Raises:
         ScheduleError: where the schedule is not legal for the problem.
     """
+    if schedule.strips:
+        raise ScheduleError(
+            f"strips {schedule.strips!r} are kernels of their own and this is one; cut the interior with `strips.parts`"
+        )
     lowered = _LOWERINGS[schedule.kind](problem, schedule)
     lowered.module.verify()
     return lowered

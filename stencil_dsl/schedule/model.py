@@ -13,6 +13,7 @@ from math import ceil, prod
 from stencil_dsl.schedule import shifted, streaming
 from stencil_dsl.schedule.counting import Counts
 from stencil_dsl.schedule.expr import accesses
+from stencil_dsl.schedule.layout import round_up
 from stencil_dsl.schedule.problem import Problem
 from stencil_dsl.schedule.schedule import Schedule
 from stencil_dsl.schedule.target import Target
@@ -52,6 +53,10 @@ SPILL_COST = 2.0
 WRITES = 2.1
 """What a written line costs the L2, in read ones."""
 
+SECTOR, LINE = 32, 128
+"""Bytes that are fetched and written together, and bytes of a row that the L1 returns at a time. What lies in rows
+shorter than a line is counted by these; on longer rows the constants above were fitted without."""
+
 NARROW_COST = 1.08
 """Of tiles that load single elements where pairs are possible."""
 
@@ -70,6 +75,7 @@ class Prediction:
         waste: cells computed over cells wanted. redundant: planes loaded over planes of a chunk.
         waves: blocks over what the GPU holds at a time.
         spills: registers are expected not to suffice.
+        strips: seconds of `seconds` that strips take, which the rest says nothing of.
     """
 
     seconds: float
@@ -84,6 +90,7 @@ class Prediction:
     redundant: float
     waves: float
     spills: bool
+    strips: float = 0.0
 
     def as_dict(self) -> dict[str, object]:
         return asdict(self)
@@ -119,7 +126,11 @@ def steady(problem: Problem, schedule: Schedule) -> Steady:
         o = shifted.outline(problem, schedule)
         assert o.grid is not None
         waste = prod(o.grid) * prod(schedule.tile) / prod(problem.shape)
-        lines = sum(prod((t + w) / t for t, w in zip(schedule.tile, r, strict=True)) for r in halos)
+        *outer, width = schedule.tile
+        lines = sum(
+            prod((t + w) / t for t, w in zip(outer, r, strict=False)) * _sectors(width, problem.itemsize, r[-1]) / width
+            for r in halos
+        )
         lines = max(len(halos), SHIFTED_LINES * lines)
         return Steady(shifted.count(problem, schedule), o.grid, 1, waste, 1.0, 1.0, lines)
     s = streaming.outline(problem, schedule)
@@ -129,11 +140,35 @@ def steady(problem: Problem, schedule: Schedule) -> Steady:
     chunk = g.nx / g.chunks
     waste = g.tiles_y * g.ty * g.tiles_z * g.tz * g.pair / (g.ny * g.nz)
     rows, width = g.rows * g.ty, g.tz * g.pair
-    lines = sum((width + r[-1]) / width * ((rows + r[1]) / rows if problem.ndim == 3 else 1.0) for r in halos)
+    lines = sum(
+        _sectors(width, problem.itemsize, r[-1]) / width * ((rows + r[1]) / rows if problem.ndim == 3 else 1.0)
+        for r in halos
+    )
     # Before the first complete plane only centre lines are read, after the last everything but those.
     redundant = 1 + (0.25 * lo + (0.5 if g.tail else 1.0) * hi) / chunk
     counts = streaming.count(problem, schedule, s)
     return Steady(counts, s.grid, g.rows * g.pair * g.unroll, waste, redundant, 1 + (lo + hi) / chunk, lines)
+
+
+def _sectors(width: int, itemsize: int, more: int = 0) -> int:
+    """Elements that are fetched for so many of a row and some around them."""
+    cells = width + more
+    return round_up(cells, SECTOR // itemsize) if width * itemsize < LINE else cells
+
+
+def _compulsory(problem: Problem) -> tuple[float, float]:
+    """Elements a cell that device memory must give and take, with the fields' halos once."""
+    assert problem.shape is not None
+    *outer, width = problem.shape
+    size = problem.itemsize
+    read = sum(
+        (_sectors(width, size, r[-1]) / width) * prod(1 + w / n for n, w in zip(outer, r, strict=False))
+        for r in _reaches(problem)
+    )
+    written = _sectors(width, size) / width
+    # A sector that is written in part is read before.
+    written *= 2 if width * size < LINE and width * size % SECTOR else 1
+    return read, written * len(problem.outputs)
 
 
 def _reaches(problem: Problem) -> list[list[int]]:
@@ -166,7 +201,8 @@ def predict(problem: Problem, schedule: Schedule, target: Target) -> Prediction:
     resident = max(1, min(target.registers // (registers * threads), target.threads // threads))
     batches = max(1.0, loaded / max(4, cap - BASE_REGISTERS - accumulators))
     lacking = max(0.0, (max(held, BASE_REGISTERS + accumulators + 12) - cap) / cap)
-    fields, outputs, cells = len(problem.fields), len(problem.outputs), prod(problem.shape)
+    outputs, cells = len(problem.outputs), prod(problem.shape)
+    read, written = _compulsory(problem)
     work = cells * s.waste * s.redundant
     trip_cells = s.tiles * prod(schedule.tile)
     # Fewer blocks than the GPU holds are fewer under way, however short the sweep.
@@ -182,7 +218,7 @@ def predict(problem: Problem, schedule: Schedule, target: Target) -> Prediction:
     times = {
         "latency": trips * (START_CLOCKS + BATCH_CLOCKS * batches + busy + CALL_CLOCKS * calls) / target.clock,
         "issue": trips * held_blocks / target.sms * threads / 32 / target.issue * busy / target.clock,
-        "hbm": cells * size * (fields * (1 + 0.25 * (s.reread - 1)) + outputs) / target.hbm,
+        "hbm": cells * size * (read * (1 + 0.25 * (s.reread - 1)) + written) / target.hbm,
         "l2": cells * size * (s.lines * s.waste * s.reread + WRITES * outputs) / target.l2,
         "l1": work
         * c.loads
@@ -191,6 +227,7 @@ def predict(problem: Problem, schedule: Schedule, target: Target) -> Prediction:
         * threads
         / trip_cells
         * size
+        * max(1.0, LINE / (schedule.tile[-1] * pair * size))
         / (target.l1 * target.sms * target.clock),
     }
     bound = max(times, key=lambda k: times[k])

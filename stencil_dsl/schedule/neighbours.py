@@ -10,6 +10,7 @@ from stencil_dsl.errors import ScheduleError
 from stencil_dsl.schedule import streaming
 from stencil_dsl.schedule.problem import Problem
 from stencil_dsl.schedule.schedule import PAIR_BYTES, Schedule
+from stencil_dsl.schedule.strips import cuts, main_part
 from stencil_dsl.schedule.target import Target
 
 FITTED = 3
@@ -72,12 +73,15 @@ def neighbours(problem: Problem, schedule: Schedule, target: Target) -> list[Sch
     """
     if schedule.kind != "streaming":
         return []
-    steps: list[dict[str, Any]] = [{"chunk": length} for length in fitted_chunks(problem, schedule, target)]
+    lengths = fitted_chunks(*main_part(problem, schedule), target)
+    steps: list[dict[str, Any]] = [{"chunk": length} for length in lengths]
+    assert problem.shape is not None
+    steps += [{"strips": axes} for axes in cuts(problem.shape, schedule)]
     found = []
     for change in [*steps, *_changes(schedule, problem.itemsize)]:
         try:
             near = schedule.with_(**change)
-            streaming.outline(problem, near)
+            streaming.outline(*main_part(problem, near))
         except ScheduleError:
             continue
         if near != schedule and near not in found:

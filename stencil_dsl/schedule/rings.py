@@ -46,7 +46,7 @@ def suits_rings(schedule: Schedule, cells: int) -> bool:
     Where single elements are read, the compiler deals them out along the first axis of a tile that is longer than 1,
     rows elsewhere along the last one; what it loads then goes through shared memory to the threads that want it.
     """
-    if schedule.kind == "shuffle" or not schedule.static_shape or cells % schedule.pair:
+    if schedule.kind == "shuffle" or not schedule.static_shape or cells % schedule.pair or "z" in schedule.strips:
         return False
     single = schedule.kind == "shifted" or schedule.pair == 1
     return not single or all(n == 1 for n in schedule.tile[:-1])

@@ -10,6 +10,9 @@ from stencil_dsl.errors import ScheduleError
 
 PAIR_BYTES = 16
 
+AXES = {1: "z", 2: "xz", 3: "xyz"}
+"""Names of the axes by rank, the slowest first."""
+
 
 @dataclass(frozen=True)
 class Schedule:
@@ -45,6 +48,10 @@ class Schedule:
         head_loop: streaming: take the first planes of a chunk in a loop rather than in straight-line code.
         split_tail: streaming: leave out of the last planes of a chunk what no output of it needs.
         opt_level: of the tile assembler, 0 to 3.
+        strips: axes along which the cells that no whole block covers are cut off, such as "z" or "yz" ("": none). They
+            become strips, boxes that are swept by kernels of their own with schedules that the model chooses for them.
+            A block covers `tile` cells, times `rows` along y and `pair` along z; along x, `chunk` where it streams.
+            An axis with fewer cells than a block is left whole.
     """
 
     kind: Literal["shifted", "streaming", "shuffle"] = "shifted"
@@ -67,6 +74,7 @@ class Schedule:
     head_loop: bool = True
     split_tail: bool = True
     opt_level: int = 3
+    strips: Literal["", "z", "y", "x", "yz", "xz", "xy", "xyz"] = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tile", tuple(self.tile))
@@ -84,6 +92,8 @@ class Schedule:
             raise ScheduleError(f"Schedule.latency is None or 1 to 10, got {self.latency}")
         if self.kind != "shifted" and not self.static_shape:
             raise ScheduleError("a streaming schedule compiles the shape in; use kind='shifted' without it")
+        if self.strips and not self.static_shape:
+            raise ScheduleError("strips are cut off a shape that is compiled in; use static_shape=True, or strips=''")
 
     def check(self, ndim: int, itemsize: int) -> None:
         """Refuse what cannot be applied to a stencil of this rank and element size.
@@ -93,6 +103,9 @@ class Schedule:
         """
         if len(self.tile) != ndim:
             raise ScheduleError(f"a {ndim}-D stencil needs a tile of {ndim} extents, got {self.tile}")
+        if self.strips and (ndim == 1 or not set(self.strips) <= set(AXES[ndim])):
+            allowed = "''" if ndim == 1 else f"'' or axes of {AXES[ndim]!r}"
+            raise ScheduleError(f"Schedule.strips of a {ndim}-D stencil is {allowed}, got {self.strips!r}")
         if self.kind == "shifted":
             return
         if ndim == 1:
@@ -132,7 +145,8 @@ class Schedule:
         parts += [f"occupancy {self.occupancy}"] * (self.occupancy is not None)
         parts += [f"{self.warps} warps"] * (self.warps != 4) + [f"latency {self.latency}"] * (self.latency is not None)
         parts += ["checked"] * (self.loads == "checked") + ["dynamic"] * (not self.static_shape)
-        parts += [f"{self.block_order} first"] * (self.block_order != "z") + [self.order]
+        parts += [f"{self.block_order} first"] * (self.block_order != "z")
+        parts += [f"strips {self.strips}"] * (self.strips != "") + [self.order]
         return f"{self.kind} " + ", ".join(parts)
 
 
@@ -146,6 +160,7 @@ _CHOICES: dict[str, tuple[Any, ...]] = {
     "warps": (1, 2, 4, 8, 16),
     "pair": (1, 2, 4),
     "opt_level": (0, 1, 2, 3),
+    "strips": ("", "z", "y", "x", "yz", "xz", "xy", "xyz"),
 }
 
 

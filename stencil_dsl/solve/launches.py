@@ -82,10 +82,10 @@ class BoundSweep:
             self.values = new
             self.bound.set_scalars(new)
 
-    def compile(self) -> Entry | None:
-        """The kernel's machine code, put into the cache even where it is interpreted; None without a kernel."""
-        spec = getattr(self.bound, "spec", None)
-        return None if spec is None else spec.compile(self.kernel.target, self.kernel.toolkit, self.kernel.cache)
+    def compile(self) -> list[Entry]:
+        """The machine code, put into the cache even where it is interpreted; none without a kernel."""
+        k = self.kernel
+        return [spec.compile(k.target, k.toolkit, k.cache) for spec in getattr(self.bound, "specs", ())]
 
     def _first(self) -> None:
         with _FIRST_RUN:

@@ -182,7 +182,7 @@ class TimeLoop(FieldAccess, Listening):
         """
         programs = [self.program, *([self.composed.program] if self.composed else [])]
         sweeps = [sweep for p in programs for number in range(p.cycle) for sweep in p.phase(number).sweeps]
-        found = [entry for sweep in sweeps if (entry := sweep.compile()) is not None]
+        found = [entry for sweep in sweeps for entry in sweep.compile()]
         return list({entry.path: entry for entry in found}.values())
 
     def synchronize(self) -> None:

@@ -12,10 +12,7 @@ import numpy as np
 from stencil_dsl.errors import StencilError
 from stencil_dsl.runtime.arrays import Device, PaddedArray, empty
 from stencil_dsl.runtime.devices import require_cupy
-from stencil_dsl.schedule.layout import ITEMSIZE, Halo, Layout, normalize_halo
-
-Box = tuple[tuple[int, int], ...]
-"""Per axis a half-open range of cells."""
+from stencil_dsl.schedule.layout import ITEMSIZE, Box, Halo, Layout, normalize_halo
 
 
 def resolve_box(box: Sequence[tuple[int, int]], shape: Sequence[int]) -> Box:
@@ -34,12 +31,7 @@ def resolve_box(box: Sequence[tuple[int, int]], shape: Sequence[int]) -> Box:
 
 def region(array: PaddedArray, box: Sequence[tuple[int, int]]) -> PaddedArray:
     """The cells of a box as a field of their own in the same memory; the cells around it are its halo."""
-    found = resolve_box(box, array.shape)
-    layout = replace(
-        array.layout,
-        shape=tuple(hi - lo for lo, hi in found),
-        origin=tuple(o + lo for o, (lo, _) in zip(array.layout.origin, found, strict=True)),
-    )
+    layout = array.layout.part(resolve_box(box, array.shape))
     part = object.__new__(type(array))
     part.__dict__.update(array.__dict__)
     part.layout = layout

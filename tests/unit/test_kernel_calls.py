@@ -7,7 +7,7 @@ import pytest
 
 from stencil_dsl import Schedule, StencilError, asarray, compile, compile_fused, empty, stencil, zeros
 from stencil_dsl.errors import ScheduleError
-from stencil_dsl.runtime import kernel as kernel_module
+from stencil_dsl.runtime import partition as partition_module
 from stencil_dsl.runtime.specialize import Specialization
 
 ROW = Schedule(tile=(1, 16))
@@ -49,7 +49,7 @@ def specialised(monkeypatch):
         made.append(form)
         return Specialization(definition, form, schedule)
 
-    monkeypatch.setattr(kernel_module, "Specialization", counted)
+    monkeypatch.setattr(partition_module, "Specialization", counted)
     return made
 
 

@@ -141,3 +141,13 @@ def test_wrapped_rows_cost_a_few_additions(f) -> None:
     trips = [r.loop_classes["STG.E.128"] for r in (a, b)]
     assert [a.loop_classes.get(k, 0) * trips[1] for k in loads] == [b.loop_classes.get(k, 0) * trips[0] for k in loads]
     assert (b.shared_bytes, b.spill_bytes) == (0, 0) and b.registers <= a.registers
+
+
+def test_parts_of_periodic_rows_are_no_strips() -> None:
+    cut = MARCH.with_(strips="z")
+    assert wrapped(on_host(star_7, (4, 8, 66), {"u": Periodic()}, schedule=cut)) == {"star_7": (False,)}
+    assert wrapped(on_host(star_7, (4, 9, 64), {"u": Periodic()}, schedule=MARCH.with_(strips="y"))) == {
+        "star_7": (True,)
+    }
+    with pytest.raises(ScheduleError, match="periodic rows have no strips along z: .* use strips along x or y"):
+        Kernel(ringed(star_7, True), (4, 8, 66), cut).ir("tile")
