@@ -50,12 +50,12 @@ ONE_PASS: dict[str, dict[str, Any]] = {
 STRIPS: dict[str, dict[str, Any]] = {
     "star-7-513": {**MAINS["star-7"][0], "strips": "xz"},
     "star-7-1000x700x450": {**MAINS["star-7"][1], "strips": "z"},
-    "star-13-513": {**MAINS["star-13"][0], "strips": "z"},
+    "star-13-513": {**MAINS["star-13"][0], "strips": "yz"},
     "star-19-513": {**MAINS["star-19"][0], "strips": "xyz"},
     "star-25-513": {**MAINS["star-25"][0], "strips": "xyz"},
     "star-25-300": {**MAINS["star-25"][0], "strips": "z"},
     "star-25-1000x700x450": {**MAINS["star-25"][2], "strips": "yz"},
-    "box-27-513": {**MAINS["box-27"][0], "strips": "z"},
+    "box-27-513": {**MAINS["box-27"][0], "strips": "xyz"},
 }
 
 

@@ -54,7 +54,7 @@ def thin_candidates(shape: Sequence[int], order: str) -> Iterator[Schedule]:
     planes = shape[0] if len(shape) == 3 else 1
     y, z = (min(_power_of_two_from(n), THREADS) for n in shape[-2:])
     for narrow in (z, z // 2) if z < THIN else (32, 64, 128):
-        for deep in (1, 2, 4, 8):
+        for deep in (1, 2, 4, 8, 16):
             rows = THREADS // (deep * narrow) if narrow else 0
             if 1 <= rows <= y and deep <= planes:
                 tile = (deep, rows, narrow)[3 - len(shape) :]

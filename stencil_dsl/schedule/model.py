@@ -44,6 +44,10 @@ SHIFTED_LINES = 0.5
 SHIFTED_LOADED = 112
 """Registers that the compiler spends on loads where nothing is carried and no hint bounds them."""
 
+CHECKED_BUSY = 20
+"""Of a scheduler for comparing what a warp loads with the extents, where loads are checked. Each then stands behind a
+branch, and waits for the one before."""
+
 SHARPNESS = 8.0
 """How much the busiest resource hides the others: they combine as a p-norm."""
 
@@ -103,6 +107,7 @@ class Steady:
     Attributes:
         tiles: compute tiles whose operations one trip holds.
         lines: elements of all fields fetched through the L2 for a cell, halo rows of neighbouring blocks included.
+        checked: loads test every element.
     """
 
     counts: Counts
@@ -112,6 +117,7 @@ class Steady:
     redundant: float
     reread: float
     lines: float
+    checked: bool = False
 
 
 def steady(problem: Problem, schedule: Schedule) -> Steady:
@@ -132,7 +138,7 @@ def steady(problem: Problem, schedule: Schedule) -> Steady:
             for r in halos
         )
         lines = max(len(halos), SHIFTED_LINES * lines)
-        return Steady(shifted.count(problem, schedule), o.grid, 1, waste, 1.0, 1.0, lines)
+        return Steady(shifted.count(problem, schedule), o.grid, 1, waste, 1.0, 1.0, lines, o.checked)
     s = streaming.outline(problem, schedule)
     g = s.geometry
     lo = max((-t.lo for t in s.plan.sums), default=0)
@@ -200,6 +206,7 @@ def predict(problem: Problem, schedule: Schedule, target: Target) -> Prediction:
     registers = max(32, min(cap, wanted))
     resident = max(1, min(target.registers // (registers * threads), target.threads // threads))
     batches = max(1.0, loaded / max(4, cap - BASE_REGISTERS - accumulators))
+    batches = max(batches, per_thread * c.loads) if s.checked else batches
     lacking = max(0.0, (max(held, BASE_REGISTERS + accumulators + 12) - cap) / cap)
     outputs, cells = len(problem.outputs), prod(problem.shape)
     read, written = _compulsory(problem)
@@ -214,7 +221,7 @@ def predict(problem: Problem, schedule: Schedule, target: Target) -> Prediction:
     # Clocks a warp keeps its scheduler, of four an SM, in one trip.
     calls = per_thread * c.calls * size / 8
     busy = per_thread * (c.arithmetic * 128 / rate + c.loads * LOAD_CLOCKS * max(1.0, pair * size / 8))
-    busy += CALL_BUSY * calls
+    busy += CALL_BUSY * calls + CHECKED_BUSY * per_thread * c.loads * s.checked
     times = {
         "latency": trips * (START_CLOCKS + BATCH_CLOCKS * batches + busy + CALL_CLOCKS * calls) / target.clock,
         "issue": trips * held_blocks / target.sms * threads / 32 / target.issue * busy / target.clock,

@@ -42,19 +42,19 @@ def left_over(shape: Sequence[int], schedule: Schedule) -> tuple[int, ...]:
 
 
 def cut(shape: Sequence[int], schedule: Schedule) -> tuple[Box, ...]:
-    """Disjoint boxes that make up an interior: first what whole blocks cover, then the strips.
+    """Disjoint boxes that make up an interior: first what whole blocks cover, then the strips along z, y and x.
 
-    The strip along z comes first and reaches over the others' corners: it is the narrowest in memory, and the others'
-    rows then are as long as whole blocks. One box where nothing is left over.
+    One box where nothing is left over. The strip along x has the corners, and that along z none: its tiles are tall
+    along y, and the memory behind an array lets tiles overhang unchecked along z, but only a few rows along y.
     """
     rest = [(0, n) for n in shape]
     strips = []
-    for axis, left in reversed(list(enumerate(left_over(shape, schedule)))):
+    for axis, left in enumerate(left_over(shape, schedule)):
         if left:
             end = shape[axis] - left
             strips.append((*rest[:axis], (end, shape[axis]), *rest[axis + 1 :]))
             rest[axis] = (0, end)
-    return (tuple(rest), *strips)
+    return (tuple(rest), *reversed(strips))
 
 
 def part(problem: Problem, box: Box) -> Problem:

@@ -10,9 +10,10 @@ from stencil_dsl import Schedule, ScheduleError, TuningStore, asarray, compile, 
 from stencil_dsl.runtime import select
 from stencil_dsl.runtime.definition import Definition
 from stencil_dsl.runtime.specialize import padded_form, problem_of
-from stencil_dsl.schedule import ranking
+from stencil_dsl.schedule import ranking, shifted
 from stencil_dsl.schedule.layout import Layout
 from stencil_dsl.schedule.lower import lower
+from stencil_dsl.schedule.model import predict
 from stencil_dsl.schedule.neighbours import neighbours
 from stencil_dsl.schedule.strips import cut, cuts, part
 from stencil_dsl.schedule.target import H200
@@ -41,9 +42,9 @@ def test_main_part_first_then_z_y_and_x() -> None:
     boxes = cut((513, 514, 515), WIDE.with_(strips="xyz"))
     assert boxes == (
         ((0, 512), (0, 512), (0, 512)),
-        ((0, 513), (0, 514), (512, 515)),
-        ((0, 513), (512, 514), (0, 512)),
-        ((512, 513), (0, 512), (0, 512)),
+        ((0, 512), (0, 512), (512, 515)),
+        ((0, 512), (512, 514), (0, 515)),
+        ((512, 513), (0, 514), (0, 515)),
     )
     # Nothing is left over where blocks divide an axis, and an axis with fewer cells than a block stays whole.
     assert cut((512, 512, 512), WIDE.with_(strips="xyz")) == (((0, 512),) * 3,)
@@ -63,7 +64,7 @@ def test_values_and_scalars_are_those_of_one_pass() -> None:
         launch.launch()
         results.append([o.to_numpy() for o in outs])
         if schedule.strips == "xyz":
-            assert [s.form.shape for s in launch.specs] == [(8, 8, 16), (9, 9, 3), (9, 1, 16), (1, 8, 16)]
+            assert [s.form.shape for s in launch.specs] == [(8, 8, 16), (8, 8, 3), (8, 1, 19), (1, 9, 19)]
             whole = schedule.with_(pair=1)  # the caller's rows start anywhere
             results.append([np.empty(shape), np.empty(shape)])
             compile(waves, shape=shape, schedule=whole)(*plain, *results[-1], c=0.3)
@@ -76,7 +77,7 @@ def test_two_dimensions(dtype) -> None:
     schedule = Schedule(tile=(4, 16), strips="xz")
     kernel = compile(more_stencils.plane_5, shape=(9, 35), dtype=dtype, schedule=schedule)
     assert kernel.validate(device="cpu").exact
-    assert [s.form.shape for s in kernel.partition.specs] == [(8, 32), (9, 3), (1, 32)]
+    assert [s.form.shape for s in kernel.partition.specs] == [(8, 32), (8, 3), (1, 35)]
 
 
 # -- what is compiled
@@ -86,7 +87,7 @@ def test_all_parts_are_compiled_and_reported() -> None:
     kernel = compile(waves, shape=(9, 9, 19), schedule=SMALL.with_(strips="yz"))
     assert len(kernel.entries) == 3 and kernel.entry is kernel.entries[0]
     text = kernel.report()
-    for words in ("strips yz", "9 x 8 x 16", "9 x 9 x 3", "9 x 1 x 16"):
+    for words in ("strips yz", "9 x 8 x 16", "9 x 8 x 3", "9 x 1 x 19"):
         assert words in text
     fields = [asarray(random(kernel, n), kernel.halo, includes_halo=True, device="cpu") for n in range(2)]
     outs = [empty(kernel.shape, kernel.halo, device="cpu") for _ in range(2)]
@@ -131,14 +132,25 @@ def test_the_model_cuts_where_tiles_waste(wide) -> None:
         assert not any(c.schedule.strips for c in found)
 
 
-@pytest.mark.parametrize(
-    ("box", "tile"), [(((0, 513), (0, 513), (512, 513)), 1), (((0, 513), (0, 513), (510, 513)), 4)]
-)
-def test_thin_boxes_have_narrow_tiles(wide, box, tile) -> None:
-    definition, form = wide
-    schedule, prediction = ranking.strip_schedule(part(problem_of(definition, form), box), "fast", H200)
+@pytest.mark.parametrize(("left", "tile"), [(1, 1), (3, 4)])
+def test_thin_boxes_have_narrow_tiles(left: int, tile: int) -> None:
+    """Whose loads are not checked where they divide what the strip has along x and y."""
+    definition = Definition.of(stencils.star_7, "float64")
+    whole = problem_of(definition, padded_form(definition, (512, 512, 512 + left)))
+    problem = part(whole, ((0, 512), (0, 512), (512, 512 + left)))
+    schedule, prediction = ranking.strip_schedule(problem, "fast", H200)
     assert schedule.kind == "shifted" and schedule.tile[-1] <= tile
-    assert prediction.seconds < 1e-4
+    assert not shifted.outline(problem, schedule).checked
+    assert prediction.seconds < 4e-5
+
+
+def test_checked_loads_cost_more(wide) -> None:
+    """A strip whose rows tiles do not divide has tiles that overhang it where memory ends."""
+    problem = problem_of(*wide)
+    odd, even = (part(problem, ((0, 513), (0, n), (512, 513))) for n in (513, 512))
+    tall = Schedule(tile=(1, 128, 1), order="fast")
+    assert shifted.outline(odd, tall).checked and not shifted.outline(even, tall).checked
+    assert predict(odd, tall, H200).times["latency"] > 2 * predict(even, tall, H200).times["latency"]
 
 
 def test_few_cells_are_worth_cutting() -> None:
