@@ -95,6 +95,7 @@ def empty(
     halo: Halo | Sequence[int] | int = 0,
     dtype: Any = "float64",
     device: Device | None = None,
+    aligned: int = 0,
 ) -> PaddedArray:
     """An uninitialised field.
 
@@ -103,20 +104,22 @@ def empty(
         halo: cells around it: one width, one an axis, or (before, behind) an axis, such as `kernel.halo`.
         dtype: "float64" or "float32".
         device: "gpu", "cpu", or None for the GPU where there is one.
+        aligned: cell of a row that lies on a cache line: the first one of a box along the last axis that most work is
+            done on, where it is not the row's.
 
     Raises:
         StencilError: for an extent below 1 or another element type.
         GpuUnavailableError: with device="gpu" where no device can be used.
     """
-    return _made(shape, halo, dtype, device, zero=False)
+    return _made(shape, halo, dtype, device, aligned, zero=False)
 
 
-def _made(shape: Sequence[int], halo: Any, dtype: Any, device: Device | None, zero: bool) -> PaddedArray:
+def _made(shape: Sequence[int], halo: Any, dtype: Any, device: Device | None, aligned: int, zero: bool) -> PaddedArray:
     shape = tuple(int(n) for n in shape)
     if not 1 <= len(shape) <= 3 or min(shape) < 1:
         raise StencilError(f"a field has one to three positive extents, got {shape}")
     name = _dtype(dtype)
-    layout = Layout.padded(shape, normalize_halo(halo, len(shape)), name)
+    layout = Layout.padded(shape, normalize_halo(halo, len(shape)), name, aligned)
     return PaddedArray(_aligned(layout.capacity, name, _device(device), zero), layout, name)
 
 
@@ -125,9 +128,10 @@ def zeros(
     halo: Halo | Sequence[int] | int = 0,
     dtype: Any = "float64",
     device: Device | None = None,
+    aligned: int = 0,
 ) -> PaddedArray:
     """A field of zeros, halo included; arguments as for `empty`."""
-    return _made(shape, halo, dtype, device, zero=True)
+    return _made(shape, halo, dtype, device, aligned, zero=True)
 
 
 def asarray(

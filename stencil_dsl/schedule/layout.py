@@ -82,13 +82,17 @@ class Layout:
         return replace(self, shape=shape, origin=tuple(o + lo for o, (lo, _) in zip(self.origin, box, strict=True)))
 
     @staticmethod
-    def padded(shape: Sequence[int], halo: Halo, dtype: str) -> Layout:
-        """The layout of arrays made by this package: every interior row starts on a cache line."""
+    def padded(shape: Sequence[int], halo: Halo, dtype: str, aligned: int = 0) -> Layout:
+        """The layout of arrays made by this package: every interior row starts on a cache line.
+
+        Args:
+            aligned: the cell of a row that lies on the cache line, where it is not the first.
+        """
         shape = tuple(int(n) for n in shape)
         line = LINE_BYTES // ITEMSIZE[dtype]
         origin = [lo for lo, _ in halo]
         extents = [n + lo + hi for n, (lo, hi) in zip(shape, halo, strict=True)]
-        origin[-1] = round_up(halo[-1][0], line)
+        origin[-1] = round_up(halo[-1][0] + aligned, line) - aligned
         extents[-1] = round_up(origin[-1] + shape[-1] + halo[-1][1], line)
         strides = [prod(extents[axis + 1 :]) for axis in range(len(shape))]
         slack = (SLACK_ROWS * extents[-1] if len(shape) > 1 else 0) + SLACK_ELEMENTS

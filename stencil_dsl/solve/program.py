@@ -17,7 +17,7 @@ from stencil_dsl.runtime.definition import Definition
 from stencil_dsl.runtime.kernel import Kernel
 from stencil_dsl.schedule.layout import Halo
 from stencil_dsl.solve.binding import Action, Binder, Phase, Setup
-from stencil_dsl.solve.boxes import Domain, check_cover
+from stencil_dsl.solve.boxes import Domain, cells, check_cover
 from stencil_dsl.solve.ghosts import RunTimeValues
 from stencil_dsl.solve.points import Clock, Receiver, Source
 from stencil_dsl.solve.storage import assign
@@ -128,11 +128,17 @@ class Program:
         for index in range(self.storage.count):
             name = self.names[index] if index < len(self.names) else ""
             if name not in s.profiles:
-                arrays.append(zeros(shape, self.halo, s.dtype, s.device))
+                arrays.append(zeros(shape, self.halo, s.dtype, s.device, self._aligned()))
                 continue
             axes, values = s.profiles[name]
             arrays.append(local_profile(values, axes, s.domain.shape, s.domain.box, self.halo, s.dtype, s.device))
         return arrays
+
+    def _aligned(self) -> int:
+        """The first cell along the last axis of the largest piece: its loads are wide if it lies on a cache line."""
+        local = [self.setup.domain.local(p.box) for sweep in self._sweeps() for p in sweep.pieces]
+        largest = max((box for box in local if box is not None), key=cells, default=None)
+        return 0 if largest is None else largest[-1][0]
 
     # -- binding
 

@@ -640,3 +640,26 @@ def test_composed_steps_are_refused_where_they_are_not_legal(what, rules, messag
     with pytest.raises(StencilError, match=message):
         on_host(what, (6, 7), rules, temporal_steps=2)
     assert on_host(what, (6, 7), rules, temporal_steps=2, temporal_fallback=True).composed is None
+
+
+def test_the_largest_piece_starts_on_a_cache_line() -> None:
+    """Its loads are wide then; where rows start in memory changes no value."""
+
+    @stencil
+    def inner(u, i, j):
+        return u[i, j] + 0.25 * (u[i, j - 1] - u[i, j + 1])
+
+    @stencil
+    def edge(u, i, j):
+        return 0.5 * u[i, j]
+
+    boxes = ([(0, 0), (5, -3)], [(0, 0), (0, 5)], [(0, 0), (-3, 0)])
+    pieces = [Piece(f, box, ["w"]) for f, box in zip((inner, edge, edge), boxes, strict=True)]
+    u, found = RNG.normal(size=(4, 40)), []
+    for engine in ("kernel", "reference"):
+        loop = on_host(System([Sweep(pieces)], {"u": "w"}), u.shape, engine=engine)
+        assert {(b.layout.origin[-1] + 5) * 8 % 128 for b in loop.program.buffers} == {0}
+        loop.set("u", u)
+        loop.run(3)
+        found.append(loop.to_numpy("u"))
+    assert np.array_equal(*found)
