@@ -27,13 +27,13 @@ BLOCKS = ("1x2", "1x4", "4x2", "4x4", "8x2", "8x4")
 def lanes(case: str) -> Question:
     """The schedule of the tables, shuffles, and a copy of the compulsory bytes."""
     from repro.test_steps import listed
-    from stencil_dsl.schedule.shuffle_candidates import shuffle_candidates
+    from stencil_dsl.schedule.shuffle_candidates import shuffle_blockings
     from stencil_dsl.testing.sweeps import definition_of
 
     module, function, shape, steps = CASES[case]
     f = getattr(importlib.import_module(f"repro.{module}"), function)
     dsl = listed("star-7", steps) if steps > 1 else listed(case, 1)
-    found = shuffle_candidates(definition_of(f, "float64", steps).graph, "float64", shape)
+    found = shuffle_blockings(definition_of(f, "float64", steps).graph, "float64", shape)
     schedules = {f"shuffle-{s.warps}x{s.rows}": s for s in found}
     return sweep_question(f"lanes-{case}", f, shape, {"dsl": dsl, **schedules}, store=STORE, steps=steps)
 

@@ -7,12 +7,12 @@ All inputs are counted on the lowered kernel, so the model knows nothing of part
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import ceil, prod
 
-from stencil_dsl.schedule import shifted, streaming
+from stencil_dsl.schedule import shifted, shuffle_model, streaming
 from stencil_dsl.schedule.counting import Counts
-from stencil_dsl.schedule.expr import accesses
+from stencil_dsl.schedule.prediction import Prediction, reaches, together
 from stencil_dsl.schedule.problem import Problem
 from stencil_dsl.schedule.schedule import Schedule
 from stencil_dsl.schedule.target import Target
@@ -43,9 +43,6 @@ SHIFTED_LINES = 0.5
 SHIFTED_LOADED = 112
 """Registers that the compiler spends on loads where nothing is carried and no hint bounds them."""
 
-SHARPNESS = 8.0
-"""How much the busiest resource hides the others: they combine as a p-norm."""
-
 SPILL_COST = 2.0
 """Relative cost of lacking as many registers as there are."""
 
@@ -54,39 +51,6 @@ WRITES = 2.1
 
 NARROW_COST = 1.08
 """Of tiles that load single elements where pairs are possible."""
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """Cost of one sweep under one schedule.
-
-    Attributes:
-        seconds: predicted time of a sweep.
-        bound: the resource that takes longest.
-        times: seconds that each resource would take alone.
-        loads: elements loaded per cell; arithmetic: floating point instructions per cell.
-        registers: estimated per thread; resident: blocks that fit one SM.
-        batches: rounds of loads in a trip that registers force.
-        waste: cells computed over cells wanted. redundant: planes loaded over planes of a chunk.
-        waves: blocks over what the GPU holds at a time.
-        spills: registers are expected not to suffice.
-    """
-
-    seconds: float
-    bound: str
-    times: dict[str, float]
-    loads: float
-    arithmetic: float
-    registers: int
-    resident: int
-    batches: float
-    waste: float
-    redundant: float
-    waves: float
-    spills: bool
-
-    def as_dict(self) -> dict[str, object]:
-        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -114,7 +78,7 @@ def steady(problem: Problem, schedule: Schedule) -> Steady:
         ScheduleError: where it is not legal for the problem.
     """
     assert problem.shape is not None
-    halos = _reaches(problem)
+    halos = reaches(problem)
     if schedule.kind == "shifted":
         o = shifted.outline(problem, schedule)
         assert o.grid is not None
@@ -136,19 +100,11 @@ def steady(problem: Problem, schedule: Schedule) -> Steady:
     return Steady(counts, s.grid, g.rows * g.pair * g.unroll, waste, redundant, 1 + (lo + hi) / chunk, lines)
 
 
-def _reaches(problem: Problem) -> list[list[int]]:
-    """For each field and axis, the widths of the halo on both sides together."""
-    nodes = accesses(problem.graph.outputs)
-    reaches = []
-    for field in range(len(problem.fields)):
-        offsets = [n.offset for n in nodes if n.field == field] or [(0,) * problem.ndim]
-        reaches.append([max(o[a] for o in offsets) - min(o[a] for o in offsets) for a in range(problem.ndim)])
-    return reaches
-
-
 def predict(problem: Problem, schedule: Schedule, target: Target) -> Prediction:
     """Predict one sweep over a problem whose shape is known; raises like `steady`."""
     assert problem.shape is not None
+    if schedule.kind == "shuffle":
+        return shuffle_model.predict(problem, schedule, target)
     s = steady(problem, schedule)
     c, size = s.counts, problem.itemsize
     threads = 32 * schedule.warps
@@ -194,7 +150,7 @@ def predict(problem: Problem, schedule: Schedule, target: Target) -> Prediction:
         / (target.l1 * target.sms * target.clock),
     }
     bound = max(times, key=lambda k: times[k])
-    seconds = sum(t**SHARPNESS for t in times.values()) ** (1 / SHARPNESS) * (1 + SPILL_COST * lacking)
+    seconds = together(times) * (1 + SPILL_COST * lacking)
     if pair * size < 16 and schedule.kind == "streaming":
         seconds *= NARROW_COST
     return Prediction(

@@ -11,7 +11,7 @@ from stencil_dsl import Schedule, compile, stencil, toolchain
 from stencil_dsl.errors import ScheduleError
 from stencil_dsl.runtime.report import count_work
 from stencil_dsl.runtime.select import with_libraries
-from stencil_dsl.schedule.shuffle_candidates import shuffle_candidates
+from stencil_dsl.schedule.shuffle_candidates import shuffle_blockings, shuffle_candidates
 from stencil_dsl.schedule.target import target_for
 
 
@@ -160,9 +160,12 @@ def test_report_counts_what_device_functions_do():
 @pytest.mark.parametrize(("f", "dtype", "count"), [(star, "float64", 6), (heat, "float32", 4), (far, "float64", 4)])
 def test_candidates_are_legal(f, dtype, count):
     shape = (512, 512, 1024)[-f.ndim :]
-    found = list(shuffle_candidates(compile(f, shape=shape, dtype=dtype).definition.graph, dtype, shape))
+    graph = compile(f, shape=shape, dtype=dtype).definition.graph
+    found = list(shuffle_blockings(graph, dtype, shape))
     assert len(found) == len(set(found)) == count
-    for schedule in found:
+    more = list(shuffle_candidates(graph, dtype, shape))
+    assert len(more) == len(set(more)) and {s.pair for s in more} == {1, found[0].pair, 4}
+    for schedule in [*found, *more]:
         compile(f, shape=shape, dtype=dtype, schedule=schedule)
 
 
