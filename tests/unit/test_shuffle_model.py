@@ -108,7 +108,7 @@ def test_the_model_knows_what_shuffles_differ_in() -> None:
 def test_the_committed_table_is_predicted() -> None:
     """`python -m repro.ranking lanes`, as docs/decisions.md states it."""
     verdicts = ranking_lanes.ranking()
-    assert len(verdicts) == 11 and all(v.count >= 3 for v in verdicts)
+    assert len(verdicts) >= 11 and all(v.count >= 3 for v in verdicts)
     fitted = [v for v in verdicts if v.name != ranking_lanes.HELD_OUT]
     assert sum(v.error for v in fitted) / len(fitted) < 0.05
     assert sum(v.loss for v in fitted) / len(fitted) < 1.05
