@@ -10,6 +10,7 @@ import pytest
 from xdsl.dialects import scf
 
 from repro import more_stencils, ranking, ranking_lanes, stencils
+from repro.random_draws import draw
 from stencil_dsl import Schedule, TuningStore, compile, stencil
 from stencil_dsl.dialects import simt, tile
 from stencil_dsl.runtime import select
@@ -112,8 +113,11 @@ def test_the_committed_table_is_predicted() -> None:
     fitted = [v for v in verdicts if v.name != ranking_lanes.HELD_OUT]
     assert sum(v.error for v in fitted) / len(fitted) < 0.05
     assert sum(v.loss for v in fitted) / len(fitted) < 1.05
-    # A gain that is not timed must be larger than any that was predicted and not found.
+    # A gain that is not timed must be larger than any that was predicted and not found, and than both errors together.
     assert max(v.overrated for v in verdicts) <= select.LANES_MARGIN
+    others = ranking_lanes.overestimated()
+    assert set(others) == {"rnd0", "rnd1", "rnd2", "rnd6", "rnd7"}
+    assert max(others.values()) * (1 + max(v.worst for v in verdicts)) <= select.LANES_MARGIN
     text = ranking_lanes.table(verdicts)
     assert "star-25-513" in text and f"{len(verdicts)}" and "mean error" in text
 
@@ -174,6 +178,16 @@ def test_the_model_decides_for_shuffles_only_beyond_its_error(tmp_path, monkeypa
     # An older toolkit gets what is best of the others.
     monkeypatch.setattr(select, "links", lambda toolkit: False)
     assert chosen() == "streaming"
+
+
+def test_no_row_or_draw_of_the_tables_is_beyond_it(tmp_path, monkeypatch) -> None:
+    """rnd0 comes nearest, at 1.59: its other schedules are predicted 1.3 times too slow."""
+    monkeypatch.setattr("stencil_dsl.runtime.tuning_store.SHIPPED", tmp_path / "none.json")
+    monkeypatch.setattr(select, "links", lambda toolkit: True)
+    for name, module in (("rnd0", None), ("star_25", stencils), ("star_19", stencils)):
+        f = getattr(module, name) if module else draw(name).stencil()
+        shape = CUBE if module else (256,) * 3
+        assert compile(f, shape=shape, store=TuningStore(tmp_path / "none.json")).schedule.kind != "shuffle", name
 
 
 def test_toolkits_are_looked_for_only_where_a_shuffle_would_be_chosen(monkeypatch) -> None:
