@@ -28,11 +28,12 @@ def main(argv: list[str] | None = None) -> int:
     warming.add_argument("--jobs", type=int, default=2)
     warming.add_argument("--pack", type=Path, help="also copy these kernels, and no others, into this cache folder")
     warming.add_argument("--published", metavar="PYTHON", help="interpreter of an environment with cutile-stencil")
+    warming.add_argument("--module", default="", help="for tests of this module only, such as test_lanes")
     chosen = parser.parse_args(argv)
     if chosen.command == "warm":
         from repro.warm import warm
 
-        return warm(chosen.arch, chosen.jobs, chosen.pack, chosen.published)
+        return warm(chosen.arch, chosen.jobs, chosen.pack, chosen.published, chosen.module)
     if chosen.command == "tune":
         from repro.tuning import subjects, tune
 

@@ -125,8 +125,8 @@ SPECS = (
     Spec(
         "lanes",
         "Neighbours from other lanes",
-        "The shuffle schedule (device functions of a tile library) in every blocking, warps by rows of a block, "
-        "against the schedule of the tables.",
+        "The shuffle schedule (device functions of a tile library) in several blockings, warps by rows of a block, "
+        "and in the one that its model predicts fastest, against the schedule of the tables.",
         "repro/test_lanes.py",
         ("test_lanes",),
         "dsl",

@@ -3,7 +3,8 @@
 `results/<gpu>/search.csv` holds one line a timed kernel: CUDA events around three launches, median of nine rounds in
 which all kernels of a stencil took turns, values equal to a shifted kernel's. A kernel that was timed again at a later
 commit has a line for each, oldest first, so that changes of the compiler can be read off. `python -m repro.ranking`
-predicts each and says, for every stencil, how much slower the model's choice is than the best that was timed.
+predicts each and says, for every stencil, how much slower the model's choice is than the best that was timed. Shuffle
+schedules have a table of their own (`python -m repro.ranking lanes`, `repro.ranking_lanes`).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -85,6 +87,12 @@ def _ranks(values: list[float]) -> list[int]:
     return ranks
 
 
+def spearman(predicted: list[float], measured: list[float]) -> float:
+    """Correlation of two orders; 1 where there are too few to tell."""
+    a, b, n = _ranks(predicted), _ranks(measured), len(measured)
+    return 1 - 6 * sum((x - y) ** 2 for x, y in zip(a, b, strict=True)) / (n * (n * n - 1)) if n > 2 else 1.0
+
+
 def judge(name: str, timed: list[Timed]) -> Verdict:
     """Predict all schedules of one stencil on one shape."""
     from stencil_dsl.runtime.specialize import padded_form, problem_of
@@ -97,11 +105,9 @@ def judge(name: str, timed: list[Timed]) -> Verdict:
     measured = [t.ms for t in timed]
     best = min(measured)
     choice = min(range(len(timed)), key=lambda i: predicted[i])
-    a, b = _ranks(predicted), _ranks(measured)
-    n = len(timed)
-    spearman = 1 - 6 * sum((x - y) ** 2 for x, y in zip(a, b, strict=True)) / (n * (n * n - 1)) if n > 2 else 1.0
+    rank = spearman(predicted, measured)
     near = [abs(log(p / m)) for p, m in zip(predicted, measured, strict=True) if m < 1.5 * best]
-    return Verdict(name, n, measured[choice] / best, spearman, sum(near) / len(near), str(timed[choice].schedule))
+    return Verdict(name, len(timed), measured[choice] / best, rank, sum(near) / len(near), str(timed[choice].schedule))
 
 
 def ranking(folder: Path = RESULTS / "nvidia-h200") -> list[Verdict]:
@@ -130,5 +136,17 @@ def table(verdicts: list[Verdict]) -> str:
     return out.getvalue()
 
 
+def main(arguments: list[str]) -> None:
+    """Print one of the two tables."""
+    if arguments == ["lanes"]:
+        from repro import ranking_lanes
+
+        print(ranking_lanes.table(ranking_lanes.ranking()), end="")
+    elif arguments:
+        raise SystemExit(f"python -m repro.ranking takes nothing or 'lanes', got {' '.join(arguments)}")
+    else:
+        print(table(ranking()), end="")
+
+
 if __name__ == "__main__":
-    print(table(ranking()), end="")
+    main(sys.argv[1:])

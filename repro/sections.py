@@ -50,7 +50,8 @@ def _traffic(table: Table) -> list[str]:
     text = (
         "Counted by Nsight Compute in processes of their own (`--ncu`), with clocks as they are and caches emptied "
         "before a launch; times of the other tables are not from there. `dram over compulsory` is bytes read and "
-        "written in device memory over those that a sweep must move; L2 and L1 bytes are a grid point's. All columns: "
+        "written in device memory over those that a sweep must move; L2 and L1 bytes are a grid point's; so "
+        "are `exchanges`, 32-bit values that a thread gets from another lane, the model's `shuffles`. All columns: "
         "`traffic.csv`."
     )
     return ["## Traffic", text, _shown(lines, traffic.SHOWN)]

@@ -20,15 +20,19 @@ _PLAIN = {
     "occupancy_pct": 1,
     "dram_throughput_pct": 1,
     "l2_throughput_pct": 1,
+    "lsu_instructions": 0,
+    "exchanges": 0,
 }
 COLUMNS = (
     *("question", "variant", "schedule", "kernels", "ncu_ms", *_PLAIN, "compulsory_bytes"),
-    *("dram_over_compulsory", "l2_bytes_a_point", "l1_bytes_a_point", "unavailable", "failure"),
+    *("dram_over_compulsory", "l2_bytes_a_point", "l1_bytes_a_point"),
+    *("exchanges_a_point", "unavailable", "failure"),
 )
 #: Columns of the report's table.
 SHOWN = (
     *("question", "variant", "dram_over_compulsory", "l2_bytes_a_point", "l1_bytes_a_point", "l2_hit_pct"),
-    *("l1_hit_pct", "issue_slots_pct", "occupancy_pct", "dram_throughput_pct", "failure"),
+    *("l1_hit_pct", "issue_slots_pct", "occupancy_pct", "dram_throughput_pct", "exchanges_a_point"),
+    "failure",
 )
 
 
@@ -57,6 +61,8 @@ def _line(row: Mapping[str, Any], profile: Mapping[str, Any]) -> dict[str, str]:
     for level in ("l2", "l1"):
         if f"{level}_bytes" in metrics:
             out[f"{level}_bytes_a_point"] = f"{metrics[f'{level}_bytes'] / points:.1f}"
+    if "exchanges" in metrics:
+        out["exchanges_a_point"] = f"{metrics['exchanges'] / points:.2f}"
     return out
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
@@ -13,7 +13,7 @@ from stencil_dsl.runtime.definition import Definition
 from stencil_dsl.runtime.devices import gpu_available, require_cupy
 from stencil_dsl.runtime.partition import Partition
 from stencil_dsl.runtime.race import plan_entry, race
-from stencil_dsl.runtime.specialize import Form, Specialization, problem_of
+from stencil_dsl.runtime.specialize import Form, problem_of
 from stencil_dsl.runtime.tuning_store import TuningStore
 from stencil_dsl.runtime.validate import TOLERANCE
 from stencil_dsl.schedule import ranking
@@ -22,7 +22,7 @@ from stencil_dsl.schedule.model import Prediction, predict
 from stencil_dsl.schedule.neighbours import neighbours
 from stencil_dsl.schedule.rings import suits_rings
 from stencil_dsl.schedule.schedule import Schedule
-from stencil_dsl.schedule.shuffle_candidates import shuffle_candidates
+from stencil_dsl.schedule.shuffle_candidates import CHUNKS, shuffle_candidates
 from stencil_dsl.schedule.target import Target, target_for
 from stencil_dsl.toolchain import BuildRequest, Entry, KernelCache, Toolkit, build_many
 from stencil_dsl.toolchain.builder import usable_toolkit
@@ -36,6 +36,13 @@ COMPILED = 6
 
 MEASURED = 24
 """Candidates that tune="measure" compiles and times."""
+
+RACED_LANES = 6
+"""Shuffle schedules that tune="measure" adds to them."""
+
+LANES_MARGIN = 1.65
+"""How much faster a shuffle schedule must be predicted than all others to be chosen without timing either: the errors
+of both predictions together (`python -m repro.ranking lanes`)."""
 
 
 @dataclass
@@ -71,25 +78,39 @@ def links(toolkit: Toolkit | str | None) -> bool:
     return True
 
 
+def rank_lanes(definition: Definition, form: Form, order: str, target: Target) -> list[Candidate]:
+    """All legal shuffle schedules, which call a tile library, the one predicted fastest first; there may be none."""
+    assert form.shape is not None
+    problem = problem_of(definition, form)
+    found: list[Candidate] = []
+
+    def enter(schedules: Iterable[Schedule]) -> None:
+        for schedule in schedules:
+            with suppress(ScheduleError):
+                found.append(Candidate(schedule, predict(problem, schedule, target)))
+        found.sort(key=lambda c: c.prediction.seconds)
+
+    enter(shuffle_candidates(definition.graph, definition.dtype, form.shape, order))
+    enter([c.schedule.with_(chunk=n) for c in found[: ranking.FITTED] for n in CHUNKS if n <= 2 * form.shape[0]])
+    return found
+
+
 def with_libraries(
     definition: Definition, form: Form, order: str, target: Target, toolkit: Toolkit | str | None
 ) -> list[Candidate]:
-    """Candidates that call a tile library; none where a toolkit is at hand that cannot link one.
+    """The shuffle schedules to race; none where a toolkit is at hand that cannot link a tile library.
 
     Without any toolkit they are looked for in the cache like all others.
     """
-    assert form.shape is not None
-    if not links(toolkit):
-        return []
-    problem = problem_of(definition, form)
-    found = []
-    for schedule in shuffle_candidates(definition.graph, definition.dtype, form.shape, order):
-        try:
-            Specialization(definition, form, schedule)
-            found.append(Candidate(schedule, predict(problem, schedule, target)))
-        except ScheduleError:
-            continue
-    return found
+    return rank_lanes(definition, form, order, target)[:RACED_LANES] if links(toolkit) else []
+
+
+def clearly_faster(
+    definition: Definition, form: Form, order: str, target: Target, toolkit: Toolkit | str | None, than: Candidate
+) -> list[Candidate]:
+    """The shuffle schedule predicted fastest, where it is so by more than the model errs and can be linked."""
+    best = rank_lanes(definition, form, order, target)[:1]
+    return [c for c in best if c.prediction.seconds * LANES_MARGIN < than.prediction.seconds and links(toolkit)]
 
 
 def compile_best(
@@ -161,12 +182,13 @@ def choose(
     if known is not None and _legal(definition, form, known, arch) and (known.kind != "shuffle" or links(toolkit)):
         return known
     ranked = rank(definition, form, order, target)
+    if mode != "measure":
+        ranked = clearly_faster(definition, form, order, target, toolkit, ranked[0]) + ranked
     if mode == "model":
         return ranked[0].schedule
     note = _printer() if progress else _silent
     number = COMPILED if mode == "compile" else MEASURED
     if mode == "measure":
-        # Nothing predicts these; they win only where they are timed to.
         extra = with_libraries(definition, form, order, target, toolkit)
         ranked, number = ranked[:number] + extra, number + len(extra)
     kept = compile_best(definition, form, ranked, number, arch, toolkit, cache, note)

@@ -25,6 +25,8 @@ class Counts:
         carried: tiles carried through the loop.
         live: most elements a thread holds at a time where operations stay in the order they are written in, over the
             elements of a compute tile that it owns; carried ones included.
+        gathers: shuffle schedules: loads of what lies beyond a warp's ends, an element a lane.
+        shuffles: shuffle schedules: values that a lane gets from another one.
     """
 
     loads: int
@@ -32,6 +34,8 @@ class Counts:
     operations: dict[str, int]
     carried: int
     live: int = 0
+    gathers: int = 0
+    shuffles: int = 0
 
     @property
     def arithmetic(self) -> int:
@@ -78,8 +82,12 @@ class CountingBuilder(Numbering):
         self.time += 1
         if not outer:
             self.kinds[kind] += 1
-        if kind == "load":
-            self._holds(value, self.pair)
+        if kind in ("load", "gather"):
+            self._holds(value, self.pair if kind == "load" else 1)
+        if kind == "shuffle":
+            for arg in make:
+                self._use(arg)
+            self._holds(value, 1)
         if kind == "map":
             op, args = make
             for arg in args:
@@ -119,6 +127,16 @@ class CountingBuilder(Numbering):
         self.joined[result] = self.joined.get(value, [value])
         return result
 
+    def shuffle(self, row: Value, halo: Value, distance: int) -> Value:
+        """A row's element that lies some lanes away, or the halo's."""
+        return self.once("shuffle", (row, halo, distance), (row, halo))  # type: ignore[arg-type]
+
+    def joined_row(self, values: Sequence[Value]) -> Value:
+        """A row of one element after the other."""
+        row = self.token()
+        self.joined[row] = list(values)
+        return row
+
     def store(self, value: Value, view: Value, index: Sequence[Value], checked: bool) -> None:
         super().store(value, view, index, checked)
         for part in self.joined.get(value, [value]):
@@ -147,7 +165,10 @@ class CountingBuilder(Numbering):
 
     def counts(self, carried: int = 0) -> Counts:
         operations = {k: n for k, n in sorted(self.operations.items()) if n}
-        return Counts(self.kinds["load"], self.kinds["store"], operations, carried, self._live())
+        kinds = self.kinds
+        return Counts(
+            kinds["load"], kinds["store"], operations, carried, self._live(), kinds["gather"], kinds["shuffle"]
+        )
 
     @contextmanager
     def loop(

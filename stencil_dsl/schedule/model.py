@@ -7,13 +7,13 @@ All inputs are counted on the lowered kernel, so the model knows nothing of part
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import ceil, prod
 
-from stencil_dsl.schedule import shifted, streaming
+from stencil_dsl.schedule import shifted, shuffle_model, streaming
 from stencil_dsl.schedule.counting import Counts
-from stencil_dsl.schedule.expr import accesses
 from stencil_dsl.schedule.layout import round_up
+from stencil_dsl.schedule.prediction import Prediction, reaches, together
 from stencil_dsl.schedule.problem import Problem
 from stencil_dsl.schedule.schedule import Schedule
 from stencil_dsl.schedule.target import Target
@@ -48,9 +48,6 @@ CHECKED_BUSY = 20
 """Of a scheduler for comparing what a warp loads with the extents, where loads are checked. Each then stands behind a
 branch, and waits for the one before."""
 
-SHARPNESS = 8.0
-"""How much the busiest resource hides the others: they combine as a p-norm."""
-
 SPILL_COST = 2.0
 """Relative cost of lacking as many registers as there are."""
 
@@ -63,41 +60,6 @@ shorter than a line is counted by these; on longer rows the constants above were
 
 NARROW_COST = 1.08
 """Of tiles that load single elements where pairs are possible."""
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """Cost of one sweep under one schedule.
-
-    Attributes:
-        seconds: predicted time of a sweep.
-        bound: the resource that takes longest.
-        times: seconds that each resource would take alone.
-        loads: elements loaded per cell; arithmetic: floating point instructions per cell.
-        registers: estimated per thread; resident: blocks that fit one SM.
-        batches: rounds of loads in a trip that registers force.
-        waste: cells computed over cells wanted. redundant: planes loaded over planes of a chunk.
-        waves: blocks over what the GPU holds at a time.
-        spills: registers are expected not to suffice.
-        strips: seconds of `seconds` that strips take, which the rest says nothing of.
-    """
-
-    seconds: float
-    bound: str
-    times: dict[str, float]
-    loads: float
-    arithmetic: float
-    registers: int
-    resident: int
-    batches: float
-    waste: float
-    redundant: float
-    waves: float
-    spills: bool
-    strips: float = 0.0
-
-    def as_dict(self) -> dict[str, object]:
-        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -127,7 +89,7 @@ def steady(problem: Problem, schedule: Schedule) -> Steady:
         ScheduleError: where it is not legal for the problem.
     """
     assert problem.shape is not None
-    halos = _reaches(problem)
+    halos = reaches(problem)
     if schedule.kind == "shifted":
         o = shifted.outline(problem, schedule)
         assert o.grid is not None
@@ -169,7 +131,7 @@ def _compulsory(problem: Problem) -> tuple[float, float]:
     size = problem.itemsize
     read = sum(
         (_sectors(width, size, r[-1]) / width) * prod(1 + w / n for n, w in zip(outer, r, strict=False))
-        for r in _reaches(problem)
+        for r in reaches(problem)
     )
     written = _sectors(width, size) / width
     # A sector that is written in part is read before.
@@ -177,19 +139,11 @@ def _compulsory(problem: Problem) -> tuple[float, float]:
     return read, written * len(problem.outputs)
 
 
-def _reaches(problem: Problem) -> list[list[int]]:
-    """For each field and axis, the widths of the halo on both sides together."""
-    nodes = accesses(problem.graph.outputs)
-    reaches = []
-    for field in range(len(problem.fields)):
-        offsets = [n.offset for n in nodes if n.field == field] or [(0,) * problem.ndim]
-        reaches.append([max(o[a] for o in offsets) - min(o[a] for o in offsets) for a in range(problem.ndim)])
-    return reaches
-
-
 def predict(problem: Problem, schedule: Schedule, target: Target) -> Prediction:
     """Predict one sweep over a problem whose shape is known; raises like `steady`."""
     assert problem.shape is not None
+    if schedule.kind == "shuffle":
+        return shuffle_model.predict(problem, schedule, target)
     s = steady(problem, schedule)
     c, size = s.counts, problem.itemsize
     threads = 32 * schedule.warps
@@ -238,7 +192,7 @@ def predict(problem: Problem, schedule: Schedule, target: Target) -> Prediction:
         / (target.l1 * target.sms * target.clock),
     }
     bound = max(times, key=lambda k: times[k])
-    seconds = sum(t**SHARPNESS for t in times.values()) ** (1 / SHARPNESS) * (1 + SPILL_COST * lacking)
+    seconds = together(times) * (1 + SPILL_COST * lacking)
     if pair * size < 16 and schedule.kind == "streaming":
         seconds *= NARROW_COST
     return Prediction(

@@ -11,10 +11,11 @@ import json
 from stencil_dsl.dialects.simt import LibraryOp
 from stencil_dsl.errors import ScheduleError
 from stencil_dsl.schedule.builder import TileBuilder
+from stencil_dsl.schedule.plan import Plan
 from stencil_dsl.schedule.problem import Lowered, Problem
 from stencil_dsl.schedule.schedule import Schedule
 from stencil_dsl.schedule.shifted import kernel_block, wrap_module
-from stencil_dsl.schedule.shuffle_body import ShuffleBody
+from stencil_dsl.schedule.shuffle_body import ShuffleBody, lane_reach
 from stencil_dsl.schedule.shuffle_function import WARP
 from stencil_dsl.schedule.streaming import outline
 from stencil_dsl.tilelib.library import Code, TileLibrary
@@ -34,25 +35,31 @@ def check(problem: Problem, schedule: Schedule) -> None:
         raise ScheduleError("kind='shuffle' loads every plane when it is needed; use ahead=False and carry='reload'")
 
 
+def check_reach(problem: Problem, schedule: Schedule, plan: Plan) -> None:
+    """Refuse what only this schedule cannot do, neighbours more than a warp away included; raises ScheduleError."""
+    check(problem, schedule)
+    for field, name in enumerate(problem.fields):
+        left, right = lane_reach(plan, field, schedule.pair)
+        if left + right > WARP:
+            raise ScheduleError(
+                f"kind='shuffle': {name!r} is read up to {left} and {right} lanes away along z; a warp has {WARP} lanes"
+                f" for both sides, so use a larger pair than {schedule.pair}, or kind='streaming'"
+            )
+
+
 def lower(problem: Problem, schedule: Schedule) -> Lowered:
     """Lower to level 3 and a tile library (`Lowered.libraries`).
 
     Raises:
         ScheduleError: where the schedule is not legal, or neighbours lie more than a warp away.
     """
-    check(problem, schedule)
     o = outline(problem, schedule)
+    check_reach(problem, schedule, o.plan)
     g = o.geometry
     block = kernel_block(problem, list(o.params), 1)
     lane = (1,) * (problem.ndim - 1) + (g.tz,)
     kernel = TileBuilder(block, problem.element, lane, schedule.order == "fast")
     body = ShuffleBody(problem, schedule, o.plan, g, kernel, o.axes)
-    for name, (left, right) in zip(problem.fields, body.reach, strict=True):
-        if left + right > WARP:
-            raise ScheduleError(
-                f"kind='shuffle': {name!r} is read up to {left} and {right} lanes away along z; a warp has {WARP} lanes"
-                f" for both sides, so use a larger pair than {schedule.pair}, or kind='streaming'"
-            )
     body.build()
     exports, texts = zip(*body.functions.values(), strict=True)
     library = TileLibrary(body.library, exports, tuple(Code("nvvm", t) for t in texts))

@@ -18,7 +18,8 @@ class Target:
         l1: bytes a clock and SM that loads return.
         fp64, fp32: additions, multiplications or fused pairs a clock and SM.
         issue: warp instructions a clock and SM.
-        registers: of an SM.
+        lsu: instructions a clock and SM of the load/store unit: shuffles, and loads and stores for each 128 bytes.
+        registers, threads, blocks: of an SM, the last two at a time.
         l2_bytes: capacity of the L2.
         measured: whether bandwidths were measured rather than taken from a data sheet.
     """
@@ -33,8 +34,10 @@ class Target:
     fp64: float = 64.0
     fp32: float = 128.0
     issue: float = 4.0
+    lsu: float = 1.0
     registers: int = 65536
     threads: int = 2048
+    blocks: int = 32
     l2_bytes: int = 50_000_000
     measured: bool = False
 
@@ -48,8 +51,8 @@ H200 = Target("NVIDIA H200", "sm_90", 132, 1.755e9, 4.28e12, 7.5e12, l1=115.0, l
 
 TARGETS: dict[str, Target] = {
     "sm_80": Target("A100", "sm_80", 108, 1.3e9, 1.7e12, 4.5e12, fp64=32, fp32=64, l2_bytes=40_000_000),
-    "sm_86": Target("GA102", "sm_86", 84, 1.7e9, 0.85e12, 2.5e12, fp64=2, l2_bytes=6_000_000),
-    "sm_89": Target("AD102", "sm_89", 128, 2.2e9, 0.9e12, 4.0e12, fp64=2, l2_bytes=72_000_000),
+    "sm_86": Target("GA102", "sm_86", 84, 1.7e9, 0.85e12, 2.5e12, fp64=2, l2_bytes=6_000_000, blocks=16),
+    "sm_89": Target("AD102", "sm_89", 128, 2.2e9, 0.9e12, 4.0e12, fp64=2, l2_bytes=72_000_000, blocks=24),
     "sm_90": H200,
     "sm_100": Target("B200", "sm_100", 148, 1.8e9, 7.0e12, 10e12, l2_bytes=126_000_000),
     "sm_120": Target("GB202", "sm_120", 170, 2.2e9, 1.6e12, 6.0e12, fp64=2, l2_bytes=96_000_000),

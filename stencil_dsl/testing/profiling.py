@@ -34,7 +34,14 @@ METRICS = {
     "sm__warps_active.avg.pct_of_peak_sustained_active": ("occupancy_pct", False),
     "dram__throughput.avg.pct_of_peak_sustained_elapsed": ("dram_throughput_pct", False),
     "lts__t_sectors.avg.pct_of_peak_sustained_elapsed": ("l2_throughput_pct", False),
+    "smsp__inst_executed_pipe_lsu.sum": ("lsu_instructions", True),
+    "smsp__sass_thread_inst_executed_op_inter_thread_communication_pred_on.sum": ("exchanges", True),
 }
+COUNTS = {name for name in METRICS if "_inst_executed_" in name and name.endswith(".sum")}
+"""Plain numbers: versions of the tool differ in how they call their unit. The first counts what warps issue to the unit
+that loads, stores and shuffles; the second what threads send to others, for which the tool instruments the code."""
+_unknown: dict[str, set[str]] = {}
+"""What a tool was found not to know, by its path, so that it is asked once only and not for each variant."""
 TIME = "gpu__time_duration.sum"
 _SCALES = {"": 1.0, "%": 1.0, "byte": 1.0, "Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9}
 _SCALES |= {"ns": 1.0, "nsecond": 1.0, "us": 1e3, "usecond": 1e3, "ms": 1e6, "msecond": 1e6, "s": 1e9, "second": 1e9}
@@ -77,19 +84,18 @@ def profile(job: Job, limit_s: float) -> dict[str, Any]:
     tool = find()
     if tool is None:
         raise ProfileError(missing())
-    wanted = list(METRICS)
-    unavailable: list[str] = []
-    while wanted:
+    unavailable = _unknown.setdefault(tool, set())
+    while wanted := [name for name in METRICS if name not in unavailable]:
         text, words = _run(tool, job, wanted, limit_s)
         unknown = unknown_metrics(words, wanted)
         if not unknown:
             kernels, values = read(text)
             if not kernels:
                 raise ProfileError(f"ncu measured no kernel: {_last(words)}")
-            return {"metrics": combined(values), "kernels": kernels, "unavailable": unavailable}
-        unavailable += unknown
-        wanted = [name for name in wanted if name not in unknown]
-    raise ProfileError(f"ncu knows none of the metrics: {', '.join(unavailable)}")
+            lacking = [name for name in METRICS if name in unavailable]
+            return {"metrics": combined(values), "kernels": kernels, "unavailable": lacking}
+        unavailable.update(unknown)
+    raise ProfileError(f"ncu knows none of the metrics: {', '.join(sorted(unavailable))}")
 
 
 def _run(tool: str, job: Job, metrics: Sequence[str], limit_s: float) -> tuple[str, str]:
@@ -147,9 +153,10 @@ def read(text: str) -> tuple[list[str], list[dict[str, float]]]:
         for name, place in places.items():
             number = _number(row[place])
             if number is not None:
-                if units[place] not in _SCALES:
+                scale = 1.0 if name in COUNTS else _SCALES.get(units[place])
+                if scale is None:
                     raise ProfileError(f"ncu gives {name} in {units[place]!r}, which is no unit that is known here")
-                found[name] = number * _SCALES[units[place]]
+                found[name] = number * scale
         kernels.append(row[head.index("Kernel Name")])
         values.append(found)
     return kernels, values

@@ -96,6 +96,7 @@ class Question:
         dtype: element type of the outputs.
         bytes: compulsory bytes of one launch; decides whether L2 is flushed between launches.
         baseline: id of the variant others are compared with.
+        profiled: ids of the variants whose counters `--ncu` reads; None: all, seconds each.
         limit_s: one timing of a variant may take this long.
         prepare_limit_s: preparing a variant and checking its values may take this long.
     """
@@ -109,6 +110,7 @@ class Question:
     dtype: str = "float64"
     bytes: int = 0
     baseline: str | None = None
+    profiled: tuple[str, ...] | None = None
     limit_s: float = 60.0
     prepare_limit_s: float = 300.0
 

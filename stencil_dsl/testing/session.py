@@ -132,7 +132,8 @@ class Measurements:
             raise pytest.UsageError(f"{reference.key}: {_reason(error)}") from error
         if self._on_device(target):
             found = dict(self._times(reference, name, target, members))
-            if self._settings.ncu and "failure" not in found:
+            wanted = question.profiled is None or name in question.profiled
+            if self._settings.ncu and wanted and "failure" not in found:
                 found["profile"] = self._profile(reference, question, name, target)
         else:
             found = dict(self._facts(reference, question, name, target))

@@ -36,6 +36,7 @@ def sweep_question(
     baseline: str | None = "copy",
     store: Path | None = None,
     steps: int = 1,
+    profiled: tuple[str, ...] | None = None,
 ) -> Question:
     """A question with one DSL variant per schedule, a copy of the compulsory bytes, and other variants.
 
@@ -50,6 +51,7 @@ def sweep_question(
         baseline: what ratios are against.
         store: file of the tuning store that choices come from; None takes the user's.
         steps: applications of the stencil that one sweep makes; the reference makes them one after the other.
+        profiled: ids of the variants whose counters `--ncu` reads; None: all.
     """
     from stencil_dsl.transforms.analysis import roofline
 
@@ -77,6 +79,7 @@ def sweep_question(
         dtype=dtype,
         bytes=nbytes,
         baseline=baseline,
+        profiled=profiled,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 import pytest
+from plugin_bed import QUESTIONS
 
 from stencil_dsl.testing import profiling
 
@@ -63,13 +64,23 @@ def test_each_selected_variant_is_profiled_with_clocks_left_alone(bed, fake_ncu)
         assert row["profile"]["metrics"]["l2_hit_pct"] == 20.0
 
 
+def test_a_question_names_the_variants_whose_counters_are_worth_a_process(bed, fake_ncu):
+    fake_ncu()
+    bed.module("fast", "slow", "copy", questions=QUESTIONS.replace('baseline="copy"', 'profiled=("slow",)'))
+    bed.run("--gpu", "--ncu", "-k", "8").assert_outcomes(passed=3)
+    assert [line for line in bed.order() if "profiled" in line] == ["slow profiled"]
+    assert [row["variant"] for row in bed.rows() if "profile" in row] == ["slow"]
+
+
 def test_what_ncu_does_not_know_is_left_out_and_named(bed, fake_ncu):
-    fake_ncu("lts__t_sector_hit_rate.pct")
-    bed.module("fast")
-    bed.run("--gpu", "--ncu", "-k", "8").assert_outcomes(passed=1)
-    (row,) = bed.rows()
-    assert row["profile"]["unavailable"] == ["lts__t_sector_hit_rate.pct"]
-    assert "l2_hit_pct" not in row["profile"]["metrics"] and "l1_hit_pct" in row["profile"]["metrics"]
+    log = fake_ncu("lts__t_sector_hit_rate.pct")
+    bed.module("fast", "slow")
+    bed.run("--gpu", "--ncu", "-k", "8").assert_outcomes(passed=2)
+    for row in bed.rows():
+        assert row["profile"]["unavailable"] == ["lts__t_sector_hit_rate.pct"]
+        assert "l2_hit_pct" not in row["profile"]["metrics"] and "l1_hit_pct" in row["profile"]["metrics"]
+    # What the first variant found out is not tried with the second.
+    assert len(log.read_text().splitlines()) == 3
 
 
 def test_kernels_of_one_launch_add_up_and_shares_are_weighted_by_time(bed, fake_ncu):
@@ -109,6 +120,15 @@ def test_names_that_only_begin_alike_are_not_taken_for_unknown():
 def test_permission_is_told_as_ncu_tells_it():
     said = "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access counters\n==PROF== done"
     assert "ERR_NVGPUCTRPERM" in profiling._last(said)
+
+
+@pytest.mark.parametrize("unit", ["inst", "", "thread inst"])
+def test_counts_are_numbers_whatever_their_unit_is_called(unit):
+    names = sorted(profiling.COUNTS)
+    assert [profiling.METRICS[name][0] for name in names] == ["lsu_instructions", "exchanges"]
+    text = f'"ID","Kernel Name","{names[0]}","{names[1]}"\n"","","{unit}","{unit}"\n"0","k","1,024","n/a"\n'
+    _, values = profiling.read(text)
+    assert values == [{names[0]: 1024.0}]
 
 
 def test_an_unknown_unit_is_refused():

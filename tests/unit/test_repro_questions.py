@@ -17,6 +17,7 @@ from repro.random_draws import DRAWS, draw
 from repro.random_kernels import host_error
 from repro.rows import ROWS, SIZES
 from repro.test_bricklib import sweep
+from repro.test_lanes import blocks_of, lanes
 from repro.test_random import DEFAULTS, OTHERS, expression
 from repro.test_shapes import CASES
 from repro.test_steps import steps
@@ -53,6 +54,17 @@ def test_every_row_has_seven_block_shapes_and_few_of_the_rest():
             **{"arr": 7, "stream": 3, "trans": 2, "published": published},
             **{"triton": 2, "cupy": 1, "jax": 1},
         }
+
+
+@pytest.mark.parametrize("case", ["cns", "star-7", "plane-5"])
+def test_lanes_has_the_variants_that_its_tests_name(case):
+    question = lanes(case)
+    blocks = [f"shuffle-{b}" for b in blocks_of(case)]
+    assert [v.id for v in question.variants] == ["dsl", *blocks, "shuffle-model", "copy"]
+    assert question.profiled == ("dsl", "shuffle-model")
+    kernels = {v.id: v.make(Target("sm_90")) for v in question.variants if v.id != "copy"}
+    kinds = {name: kernel.schedule.kind for name, kernel in kernels.items()}
+    assert kinds == {"dsl": "streaming"} | dict.fromkeys([*blocks, "shuffle-model"], "shuffle")
 
 
 @pytest.mark.parametrize("case", DRAWS)

@@ -39,7 +39,14 @@ def test_traffic_is_set_against_compulsory_bytes_and_points():
     (line,) = traffic.lines([record(), record(profile=profile)])
     assert (line["dram_over_compulsory"], line["l2_bytes_a_point"], line["ncu_ms"]) == ("1.500", "40.0", "2.00000")
     assert (line["l1_hit_pct"], line["l2_hit_pct"], line["l1_bytes_a_point"]) == ("71.3", "", "")
-    assert line["unavailable"] == "lts__t_sector_hit_rate.pct"
+    assert line["unavailable"] == "lts__t_sector_hit_rate.pct" and line["exchanges_a_point"] == ""
+
+
+def test_values_from_other_lanes_are_a_point_s():
+    profile = {"metrics": {"exchanges": 3200.0, "lsu_instructions": 75.0}, "kernels": ["k"], "unavailable": []}
+    (line,) = traffic.lines([record(profile=profile)])
+    assert (line["exchanges"], line["exchanges_a_point"], line["lsu_instructions"]) == ("3200", "16.00", "75")
+    assert set(traffic.SHOWN) <= set(traffic.COLUMNS) == set(line)
 
 
 def test_a_refusal_is_a_line():

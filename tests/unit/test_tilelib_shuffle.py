@@ -11,7 +11,7 @@ from stencil_dsl import Schedule, compile, stencil, toolchain
 from stencil_dsl.errors import ScheduleError
 from stencil_dsl.runtime.report import count_work
 from stencil_dsl.runtime.select import with_libraries
-from stencil_dsl.schedule.shuffle_candidates import shuffle_candidates
+from stencil_dsl.schedule.shuffle_candidates import shuffle_blockings, shuffle_candidates
 from stencil_dsl.schedule.target import target_for
 
 
@@ -160,10 +160,42 @@ def test_report_counts_what_device_functions_do():
 @pytest.mark.parametrize(("f", "dtype", "count"), [(star, "float64", 6), (heat, "float32", 4), (far, "float64", 4)])
 def test_candidates_are_legal(f, dtype, count):
     shape = (512, 512, 1024)[-f.ndim :]
-    found = list(shuffle_candidates(compile(f, shape=shape, dtype=dtype).definition.graph, dtype, shape))
+    graph = compile(f, shape=shape, dtype=dtype).definition.graph
+    found = list(shuffle_blockings(graph, dtype, shape))
     assert len(found) == len(set(found)) == count
-    for schedule in found:
+    more = list(shuffle_candidates(graph, dtype, shape))
+    assert len(more) == len(set(more)) and {s.pair for s in more} == {1, found[0].pair, 4}
+    for schedule in [*found, *more[::19]]:
         compile(f, shape=shape, dtype=dtype, schedule=schedule)
+
+
+@pytest.mark.parametrize("order", ["fast", "source"])
+def test_five_outputs_of_many_fields(order):
+    """CNS: products of neighbours along z, which a lane forms of shuffled factors."""
+    from repro.stencils import cns
+
+    kernel = compile(cns, shape=(6, 5, 70), schedule=shuffle(32, 1, rows=1, order=order, chunk=3))
+    verdict = kernel.validate(device="cpu")
+    assert verdict.ok and (verdict.max_rel_err == 0.0 or order == "fast"), verdict
+
+
+@needs_libraries
+def test_one_is_launched_from_a_carried_cache(tmp_path, monkeypatch):
+    """What a machine with a GPU and no toolkit asks for, as a profiled process of its own does too."""
+    from stencil_dsl.testing import Target, sweep_question
+    from stencil_dsl.toolchain import cutile_adapter
+
+    def facts():
+        question = sweep_question("q", heat, (64, 512), {"lanes": shuffle(32, 2, 2)}, scalars={"dt": 0.1})
+        return question.variant("lanes").compile_facts(Target("sm_90"))
+
+    monkeypatch.setenv("STENCIL_DSL_CACHE", str(tmp_path / "here"))
+    made = facts()
+    away = toolchain.KernelCache(tmp_path / "away")
+    assert toolchain.KernelCache(tmp_path / "here").copy_to(away) == (1, 0)
+    monkeypatch.setenv("STENCIL_DSL_CACHE", str(away.root))
+    monkeypatch.setattr(cutile_adapter, "available", lambda: False)
+    assert facts() == made and made["classes"]["SHFL"] > 0
 
 
 @needs_libraries
