@@ -13,10 +13,7 @@ from stencil_dsl.schedule.shuffle_function import WARP
 BLOCKS = ((1, 2, None), (1, 4, None), (4, 2, 4), (4, 4, 2), (8, 2, 2), (8, 4, 2))
 """(warps, rows, occupancy): rows of one warp, or long rows in blocks that share more loads along y."""
 
-ROWS = (1, 2, 3, 4)
-"""Six rows of four elements a lane were predicted fastest on three stencils, and took 1.36 to 1.44 times as long as the
-best (`lanes.csv`): two blocks of four warps hide no latency."""
-
+ROWS = (1, 2, 3, 4, 6)
 OCCUPANCIES: dict[int, tuple[int | None, ...]] = {1: (None, 3, 4, 5), 2: (3, 4, 5), 4: (2, 3, 4, 5), 8: (1, 2, 3)}
 """By warps. The assembler takes blocks of one and two warps for ones of four: 3 leaves 168 registers, 4 128, 5 96."""
 
@@ -55,7 +52,7 @@ def shuffle_candidates(graph: Graph, dtype: str, shape: tuple[int, ...], order: 
     if graph.ndim == 1:
         return
     wide = PAIR_BYTES // ITEMSIZE[dtype]
-    # One element a lane leaves room for many outputs.
+    # One element a lane leaves room for many outputs. More than one load a lane is joined in shared memory.
     pairs = sorted({1, wide})
     for pair, warps, rows in product(pairs, OCCUPANCIES, ROWS if graph.ndim == 3 else (1,)):
         if WARP * warps * pair > 2 * shape[-1] or (graph.ndim == 3 and rows > 2 * shape[-2]):

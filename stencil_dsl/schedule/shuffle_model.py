@@ -40,17 +40,17 @@ a lane's elements are more than one load. Read off kernels for sm_90: spills in 
 ROOM = 20
 """Registers that loads have at the least: a loop that lacks them spills instead of loading one by one."""
 
-START_CLOCKS, BATCH_CLOCKS, LOAD_CLOCKS = 700, 850, 7.3
+START_CLOCKS, BATCH_CLOCKS, LOAD_CLOCKS = 790, 850, 7.3
 """As in `model`: of a trip, of each round of its loads, of a scheduler for a load. These and the following were fitted
 to the timings on an H200 of `results/nvidia-h200/lanes.csv`; see docs/decisions.md."""
 
-SHUFFLE_CLOCKS = 4.0
+SHUFFLE_CLOCKS = 2.75
 """Of a scheduler for 32 bits from another lane, the choice between row and halo before it included."""
 
 WAVEFRONT = 128
 """Bytes that the load/store unit moves at a time."""
 
-NEAR_ROWS = 0.35
+NEAR_ROWS = 0.25
 """Of the rows that neighbouring blocks along y own, those that the L2 delivers again."""
 
 HALO_BYTES = 32
@@ -62,8 +62,14 @@ SHARPNESS = 4.0
 WRITES = 2.1
 """What a written line costs the L2, in read ones; as in `model`."""
 
-SPILL_COST = 3.0
+SPILL_COST = 2.5
 """Relative cost of lacking as many registers as there are."""
+
+TIGHT_COST = 0.27
+"""Relative cost of lacking as many of the registers that the compiler would give to loads: fewer are under way."""
+
+SHARED_COST = 0.36
+"""Relative cost of a lane's elements being more than one load: the assembler joins them in shared memory."""
 
 
 def registers(c: Counts, schedule: Schedule, target: Target, size: int, per_thread: int) -> tuple[int, int, int, float]:
@@ -124,6 +130,7 @@ def _predicted(problem: Problem, schedule: Schedule, target: Target, o: Outline,
     per_thread = g.tz // threads
     cap, wanted, loaded, lacking = registers(c, schedule, target, size, per_thread)
     used = max(32, min(cap, wanted))
+    tight, shared = max(0.0, (wanted - cap) / cap), size * g.pair > PAIR_BYTES
     # Registers are dealt out by eights, and an SM holds so many blocks at a time.
     resident = min(target.registers // (-(-used // 8) * 8 * threads), target.threads // threads, target.blocks)
     resident = max(1, resident)
@@ -156,7 +163,7 @@ def _predicted(problem: Problem, schedule: Schedule, target: Target, o: Outline,
         "lsu": trips * warps * (shuffles + wide * (loads + stores)) / (target.lsu * target.clock),
     }
     return Prediction(
-        seconds=together(times, SHARPNESS) * (1 + SPILL_COST * lacking),
+        seconds=together(times, SHARPNESS) * (1 + SPILL_COST * lacking + TIGHT_COST * tight + SHARED_COST * shared),
         bound=max(times, key=lambda k: times[k]),
         times=times,
         loads=per_thread * threads * (c.loads * g.pair + c.gathers) / trip_cells,

@@ -16,7 +16,7 @@ from stencil_dsl.dialects import simt, tile
 from stencil_dsl.runtime import select
 from stencil_dsl.runtime.definition import Definition
 from stencil_dsl.runtime.specialize import padded_form, problem_of
-from stencil_dsl.schedule import shuffle_counting, streaming
+from stencil_dsl.schedule import shuffle_counting, shuffle_model, streaming
 from stencil_dsl.schedule.model import predict
 from stencil_dsl.schedule.target import H200
 
@@ -104,6 +104,22 @@ def test_the_model_knows_what_shuffles_differ_in() -> None:
     odd = problem("star_25", (513,) * 3)
     assert predict(odd, wide, H200).waste > 1.4 and predict(odd, narrow, H200).waste < 1.14
     assert predict(odd, narrow, H200).seconds < predict(odd, wide, H200).seconds
+
+
+@pytest.mark.parametrize(
+    ("name", "schedule", "constant"),
+    [
+        ("star_19", LANES.with_(rows=4, occupancy=3), "TIGHT_COST"),  # 0.793 ms, 0.688 were predicted
+        ("star_7", LANES.with_(rows=6, pair=4, occupancy=2), "SHARED_COST"),  # 0.813 ms, 0.587 were predicted
+    ],
+)
+def test_what_once_made_a_bad_choice_costs_time(name: str, schedule: Schedule, constant: str, monkeypatch) -> None:
+    """Registers that the loads lack, and elements of a lane that are joined in shared memory."""
+    free = schedule.with_(rows=1, pair=1)
+    before, same = (predict(problem(name), s, H200).seconds for s in (schedule, free))
+    monkeypatch.setattr(shuffle_model, constant, 0.0)
+    after, still = (predict(problem(name), s, H200).seconds for s in (schedule, free))
+    assert before > 1.05 * after and same == still
 
 
 def test_the_committed_table_is_predicted() -> None:

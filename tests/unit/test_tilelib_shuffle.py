@@ -164,7 +164,7 @@ def test_candidates_are_legal(f, dtype, count):
     found = list(shuffle_blockings(graph, dtype, shape))
     assert len(found) == len(set(found)) == count
     more = list(shuffle_candidates(graph, dtype, shape))
-    assert len(more) == len(set(more)) and {s.pair for s in more} == {1, found[0].pair, 4}
+    assert len(more) == len(set(more)) and {s.pair for s in more} == {1, found[0].pair}
     for schedule in [*found, *more[::19]]:
         compile(f, shape=shape, dtype=dtype, schedule=schedule)
 
