@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, StringAttr, SymbolNameConstraint, i32
-from xdsl.ir import Attribute, Dialect, SSAValue
+from xdsl.ir import Dialect, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
@@ -23,7 +23,7 @@ from xdsl.irdl import (
 from xdsl.traits import Pure, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
-from stencil_dsl.dialects.tile import ArrayType, TileType
+from stencil_dsl.dialects.tile import TileType
 
 WARP = 32
 
@@ -121,26 +121,4 @@ class HaloIndexOp(IRDLOperation):
             raise VerifyException(f"a warp has {WARP} lanes for what lies on both sides of it")
 
 
-@irdl_op_definition
-class GatherOp(IRDLOperation):
-    """Elements of a view: its leading axes at one index, the last at an index each. Not checked."""
-
-    name = "simt.gather"
-    array = operand_def(ArrayType)
-    index = var_operand_def(IndexType())
-    lanes = operand_def(TileType)
-    result = result_def(TileType)
-    assembly_format = "$array `[` $index `]` `at` $lanes attr-dict `:` type($array) `,` type($lanes) `->` type($result)"
-
-    def __init__(self, array: SSAValue, index: Sequence[SSAValue], lanes: SSAValue):
-        assert isinstance(array.type, ArrayType) and isinstance(lanes.type, TileType)
-        element: Attribute = array.type.element
-        super().__init__(operands=[array, list(index), lanes], result_types=[TileType(lanes.type.extents, element)])
-
-    def verify_(self) -> None:
-        assert isinstance(self.array.type, ArrayType)
-        if len(self.index) != self.array.type.rank.data - 1:
-            raise VerifyException("a gather has an index for each axis but the last")
-
-
-Simt = Dialect("simt", [LibraryOp, SlotOp, CallOp, HaloIndexOp, GatherOp], [])
+Simt = Dialect("simt", [LibraryOp, SlotOp, CallOp, HaloIndexOp], [])

@@ -59,10 +59,6 @@ def call_operand(emitter: Emitter, op: Operation) -> tuple[str, str]:
             return f"ct.zeros({emitter.shape(op.result)}, dtype=ct.{emitter.problem.dtype})", "slot"
         case simt.HaloIndexOp():
             return _halo_index(emitter, op), "near"
-        case simt.GatherOp():
-            index = emitter.index_tuple((*op.index, op.lanes))
-            array = emitter.ref(op.array)
-            return f"ct.gather({array}, {index}, check_bounds=False)", f"t_{array}"
     raise NotImplementedError(op.name)
 
 

@@ -65,7 +65,7 @@ def count_work(module: ModuleOp, outputs: int) -> Work:
         elif isinstance(op, simt.CallOp):
             for kind, count in _called(module, op).items():
                 kinds[kind] += count
-        elif isinstance(op, tile.LoadOp | tile.GatherOp | simt.GatherOp):
+        elif isinstance(op, tile.LoadOp | tile.GatherOp):
             loaded += _elements(op.result.type)
         elif isinstance(op, tile.StoreOp):
             stored += _elements(op.tile.type)

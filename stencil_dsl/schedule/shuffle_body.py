@@ -92,8 +92,8 @@ class ShuffleBody:
             "halo_index", numbers, lambda: simt.HaloIndexOp(self.bz, *numbers, self.shapes.lane), f"z_near_{part}"
         )
         view = self._view(field, shift, row, False)
-        index = self._index(x)
-        return k.once("gather", (view, *index, lanes), lambda: simt.GatherOp(view, index, lanes))
+        index = [*self._index(x), lanes]
+        return k.once("gather", (view, *index), lambda: tile.GatherOp(view, index, self.shapes.lane, False))
 
     def store(self, value: SSAValue, output: int, j: int, t: int, x: SSAValue) -> None:
         g = self.g

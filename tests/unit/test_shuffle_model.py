@@ -12,7 +12,7 @@ from xdsl.dialects import scf
 from repro import more_stencils, ranking, ranking_lanes, stencils
 from repro.random_draws import draw
 from stencil_dsl import Schedule, TuningStore, compile, stencil
-from stencil_dsl.dialects import simt, tile
+from stencil_dsl.dialects import tile
 from stencil_dsl.runtime import select
 from stencil_dsl.runtime.definition import Definition
 from stencil_dsl.runtime.specialize import padded_form, problem_of
@@ -52,7 +52,7 @@ def test_counting_sees_what_lowering_emits(name: str, dtype: str, schedule: Sche
     (loop,) = [op for op in module.walk() if isinstance(op, scf.ForOp)]
     kinds = [type(op) for op in loop.body.block.ops]
     assert counts.loads == kinds.count(tile.LoadOp)
-    assert counts.gathers == kinds.count(simt.GatherOp)
+    assert counts.gathers == kinds.count(tile.GatherOp)
     assert counts.stores == kinds.count(tile.StoreOp)
     assert counts.carried == len(loop.body.block.args) - 1
     (library,) = kernel.lowered.libraries
