@@ -31,6 +31,7 @@ sys.path.insert(0, str(ROOT))
 from stencil_dsl import Schedule, compile  # noqa: E402
 from stencil_dsl.errors import ScheduleError, StencilError  # noqa: E402
 from stencil_dsl.schedule.layout import LINE_BYTES  # noqa: E402
+from stencil_dsl.schedule.strips import left_over  # noqa: E402
 from stencil_dsl.testing.choose import Seeded, chance  # noqa: E402
 from stencil_dsl.testing.random_cases import (  # noqa: E402
     ORDINARY,
@@ -60,6 +61,7 @@ ROW_SCHEDULES = (
 )
 #: Neighbours from other lanes; kernels that call a tile library, which only a 13.5 toolkit compiles.
 LANES = Schedule("shuffle", tile=(1, 1, 32), warps=1, pair=2, rows=2, chunk=16, order="fast")
+STRIPS = {2: ("z", "x", "xz"), 3: ("z", "y", "yz", "xz", "xyz")}
 SHUFFLES = (LANES, LANES.with_(tile=(1, 1, 128), warps=4, pair=1, rows=1, chunk=7, block_order="y"))
 
 
@@ -120,11 +122,11 @@ def rows() -> Iterator[Item]:
 
 
 def random_items(count: int, seed: int) -> Iterator[Item]:
-    """Random stencils under random schedules; some update in place, some read periodic rows, some get arrays
-    that end with their halo."""
+    """Random stencils under random schedules; some update in place, some read periodic rows, some leave
+    strips, some get arrays that end with their halo."""
     for n in range(count):
         choose = Seeded(seed * 1_000_003 + n)
-        special = choose.one_of(("padded", "padded", "padded", "periodic", "in place", "plain"))
+        special = choose.one_of(("padded", "padded", "strips", "periodic", "in place", "plain"))
         f = random_stencil(choose, fast=True, pointwise=special == "in place")
         dtype = choose.one_of(("float64", "float32"))
         order = choose.one_of(("fast", "source"))
@@ -146,6 +148,10 @@ def random_items(count: int, seed: int) -> Iterator[Item]:
         if special == "periodic":
             case = case.on_rings() if schedule.kind != "shuffle" else case
             special = "periodic" if case.periodic else "padded"
+        if special == "strips":
+            cut = schedule.with_(static_shape=True, strips=choose.one_of(STRIPS[f.ndim])) if f.ndim > 1 else schedule
+            special = "strips" if cut.strips and any(left_over(case.shape, cut)) else "padded"
+            case = replace(case, schedule=cut) if special == "strips" else case
         label = f"random {seed}.{n} ({special}), {dtype}, {case.shape}, {case.schedule}"
         yield Item(label, case, special == "plain")
 
@@ -195,19 +201,20 @@ def fill(folder: Path, count: int, seed: int, jobs: int, arch: str, only: str = 
     from stencil_dsl.toolchain import BuildRequest, KernelCache, build_many
 
     items = [i for i in (*rows(), *random_items(count, seed)) if only in i.label]
-    kept, requests, refused = [], [], 0
+    kept, requests, owners, refused = [], [], [], 0
     for item in items:
         kernel = item.case.kernel(target=arch)
         a, arrays = call_arguments(item, kernel, "cpu")
         try:
-            spec = kernel.bind(*arrays, **a.scalars).spec
+            specs = kernel.bind(*arrays, **a.scalars).specs
         except ScheduleError as error:
             # A thing that a caller is told; a random schedule may ask for more than there is.
             refused += 1
             print(f"refused: {item.label}: {error}")
             continue
         kept.append(item)
-        requests.append(BuildRequest(**spec.request(arch), remarks=False))
+        owners += [item] * len(specs)
+        requests += [BuildRequest(**spec.request(arch), remarks=False) for spec in specs]
     start, failed = time.monotonic(), 0
 
     def progress(done: int, total: int, request: Any, result: Any) -> None:
@@ -215,10 +222,10 @@ def fill(folder: Path, count: int, seed: int, jobs: int, arch: str, only: str = 
             print(f"{done} of {total} kernels, {time.monotonic() - start:.0f} s", flush=True)
 
     results = build_many(requests, jobs=jobs, cache=KernelCache(folder), progress=progress)
-    for item, result in zip(list(kept), results, strict=True):
+    for item, result in zip(owners, results, strict=True):
         if isinstance(result, Exception):
             failed += 1
-            kept.remove(item)
+            kept = [k for k in kept if k is not item]
             print(f"FAILED to compile: {item.label}\n{result}\n{item.case.stencil}")
     path = folder / "memcheck.json"
     path.write_text(json.dumps({"arch": arch, "items": [i.to_json() for i in kept]}, indent=1))

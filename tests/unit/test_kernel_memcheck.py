@@ -25,6 +25,7 @@ def test_items_survive_their_file(program) -> None:
     items = list(program.random_items(60, seed=3))
     assert [program.Item.from_json(i.to_json()) for i in items] == items
     kinds = {"in place" if i.case.inplace else "plain" if i.plain else "padded" for i in items}
+    assert any(i.case.schedule.strips for i in items) and any(i.case.periodic for i in items)
     assert kinds == {"in place", "plain", "padded"}
 
 
