@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from math import prod
 from typing import Literal
 
 from stencil_dsl.errors import ScheduleError, StencilError, ToolchainError
@@ -18,6 +19,7 @@ from stencil_dsl.runtime.tuning_store import TuningStore
 from stencil_dsl.runtime.validate import TOLERANCE
 from stencil_dsl.schedule import ranking
 from stencil_dsl.schedule.candidates import plain_schedule
+from stencil_dsl.schedule.layout import ITEMSIZE
 from stencil_dsl.schedule.model import Prediction, predict
 from stencil_dsl.schedule.neighbours import neighbours
 from stencil_dsl.schedule.rings import suits_rings
@@ -109,6 +111,11 @@ def clearly_faster(
     definition: Definition, form: Form, order: str, target: Target, toolkit: Toolkit | str | None, than: Candidate
 ) -> list[Candidate]:
     """The shuffle schedule predicted fastest, where it is so by more than the model errs and can be linked."""
+    assert form.shape is not None
+    arrays = len(definition.fields) + len(definition.outputs)
+    # No schedule is predicted faster than its compulsory bytes; most stencils are too near to them to look further.
+    if than.prediction.seconds <= LANES_MARGIN * arrays * prod(form.shape) * ITEMSIZE[definition.dtype] / target.hbm:
+        return []
     best = rank_lanes(definition, form, order, target)[:1]
     return [c for c in best if c.prediction.seconds * LANES_MARGIN < than.prediction.seconds and links(toolkit)]
 

@@ -60,7 +60,7 @@ def one_pass(problem: Problem, order: str, target: Target) -> Ranked:
 
 def strip_schedule(problem: Problem, order: str, target: Target) -> tuple[Schedule, Prediction]:
     """The schedule of a strip, and its time; many schedules of an interior leave the same strips."""
-    key = (problem.dtype, problem.shape, problem.inputs, problem.inplace, order, target)
+    key = (problem.dtype, problem.shape, problem.inputs, problem.inplace, problem.periodic, order, target)
     if key not in problem.graph.strips:
         problem.graph.strips[key] = one_pass(problem, order, target)[0]
     return problem.graph.strips[key]

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal
 
+from stencil_dsl.dialects import boundary
 from stencil_dsl.errors import ScheduleError
 
 PAIR_BYTES = 16
 
-AXES = {1: "z", 2: "xz", 3: "xyz"}
-"""Names of the axes by rank, the slowest first."""
+AXES = {rank: "".join(names) for rank, names in boundary.AXES.items()}
+"""Names of the axes by rank, the slowest first, as one word."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from stencil_dsl.schedule.expr import Node, accesses
 from stencil_dsl.schedule.layout import Layout, round_up
 from stencil_dsl.schedule.problem import Lowered, Param, Problem, check_grid, grid_axes
 from stencil_dsl.schedule.rings import check_rings
-from stencil_dsl.schedule.schedule import Schedule
+from stencil_dsl.schedule.schedule import AXES, Schedule
 
 
 def covering_extents(layout: Layout, cover: tuple[int, ...], reach: tuple[int, ...]) -> tuple[int, ...]:
@@ -164,7 +164,7 @@ class _Body:
         self.fields = builder.arguments[:n]
         self.outs = builder.arguments[n : n + len(problem.outputs)]
         self.scalars = builder.arguments[n + len(problem.outputs) :]
-        names = "xyz" if problem.ndim == 3 else "xz" if problem.ndim == 2 else "z"
+        names = AXES[problem.ndim]
         ids = {axis: builder.block_id(g, f"b{names[axis]}") for g, axis in enumerate(o.axes)}
         self.index = [ids[axis] for axis in range(problem.ndim)]
         self.cover = [self._cover(axis, names[axis]) for axis in range(problem.ndim)]
@@ -187,7 +187,7 @@ class _Body:
         assert shape is not None
         index = []
         for axis in range(ndim):
-            name = f"cells_{'xyz'[axis - ndim]}"
+            name = f"cells_{AXES[ndim][axis]}"
             last, cells = axis == ndim - 1, self.index[axis]
             if tiles[axis] > 1 or last:
                 cells = self.b.cells(cells, axis, ndim, tiles[axis], name)

@@ -13,7 +13,7 @@ from stencil_dsl.schedule.builder import TileBuilder, Value
 from stencil_dsl.schedule.expr import Node
 from stencil_dsl.schedule.plan import Final, Plan, fold
 from stencil_dsl.schedule.problem import Problem
-from stencil_dsl.schedule.schedule import Schedule
+from stencil_dsl.schedule.schedule import AXES, Schedule
 from stencil_dsl.schedule.shuffle_function import DeviceFunction, Shapes
 from stencil_dsl.schedule.shuffle_sums import Sums
 from stencil_dsl.schedule.streaming import plan_accesses
@@ -50,7 +50,7 @@ class ShuffleBody:
         self.sums = Sums(self)
 
     def _block_indices(self, axes: Sequence[int]) -> None:
-        names = "xz" if self.planar else "xyz"
+        names = AXES[self.problem.ndim]
         k, g = self.k, self.g
         ids = {axis: k.block_id(i, "b" + names[axis]) for i, axis in enumerate(axes)}
         self.bz = ids[self.problem.ndim - 1]

@@ -11,7 +11,7 @@ from stencil_dsl.schedule.expr import Node, accesses
 from stencil_dsl.schedule.plan import Final, Plan, fold
 from stencil_dsl.schedule.problem import Problem
 from stencil_dsl.schedule.scatter import Scatter
-from stencil_dsl.schedule.schedule import Schedule
+from stencil_dsl.schedule.schedule import AXES, Schedule
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Body:
         self.ahead = Ahead(self)
 
     def _block_indices(self, axes: Sequence[int]) -> None:
-        names = "xz" if self.planar else "xyz"
+        names = AXES[self.problem.ndim]
         ids = {axis: self.b.block_id(i, "b" + names[axis]) for i, axis in enumerate(axes)}
         b, g = self.b, self.g
         self.bz = ids[self.problem.ndim - 1]

@@ -23,9 +23,9 @@ from stencil_dsl.transforms.boundary import read_faces
 class WrapRowsPass(ModulePass):
     """Store the attribute `periodic_rows` on every `stencil.apply` that steps sweep: one truth value a field operand.
 
-    A field's rows are periodic for a kernel where they are in all uses of it: both faces along the last axis are, the
-    piece covers whole rows, and no cell is read further away than `reach`. Fields that no step changes keep their ghost
-    cells, which are filled once.
+    A field's rows are periodic for a kernel that reads neighbours along them, where they are so in all uses of it: both
+    faces along the last axis are periodic, the piece covers whole rows, and no cell is read further away than `reach`.
+    Fields that no step changes keep their ghost cells, which are filled once.
 
     Attributes:
         extent: cells of a row.
@@ -45,7 +45,8 @@ class WrapRowsPass(ModulePass):
                 if not isinstance(sweep, SweepOp):
                     continue
                 for value, kernel, index, box in steps.reads(op, sweep):
-                    near = all(abs(offset[-1]) <= min(self.extent, self.reach) for offset in kernel.offsets(index))
+                    farthest = max((abs(offset[-1]) for offset in kernel.offsets(index)), default=0)
+                    near = 0 < farthest <= min(self.extent, self.reach)
                     fits = near and value not in lasting and _periodic(step, value) and self._whole(box)
                     known = uses.setdefault(kernel.name, {})
                     known[index] = known.get(index, True) and fits
