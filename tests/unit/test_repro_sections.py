@@ -1,8 +1,27 @@
-"""sass.csv and traffic.csv: counts add up, several kernels are one sweep, what was not measured stays empty."""
+"""Tables get all that is measured; in sass.csv and traffic.csv counts add up and what was not measured stays empty."""
 
 from __future__ import annotations
 
-from repro import machine_code, traffic
+import importlib
+
+import pytest
+
+from repro import machine_code, more_tables, solver_tables, traffic
+
+SPECS: dict[str, set[str]] = {}
+for spec in more_tables.SPECS:
+    SPECS.setdefault(spec.module, set()).update(spec.tests)
+
+
+@pytest.mark.parametrize("module", sorted(SPECS))
+def test_every_test_of_a_module_has_a_table(module: str) -> None:
+    found = importlib.import_module(module.removesuffix(".py").replace("/", "."))
+    assert {name for name in vars(found) if name.startswith("test_")} == SPECS[module]
+
+
+def test_every_test_of_loops_says_what_it_is_compared_with() -> None:
+    assert set(solver_tables.BASELINE) == SPECS["repro/test_solvers.py"]
+
 
 CLASSES = {"LDG.E.128": 4, "LDG.E.64": 3, "STG.E.64": 1, "DFMA": 7, "DADD": 2, "SHFL": 5, "IMAD.WIDE": 6, "EXIT": 1}
 FACTS = {"registers": 40, "shared_bytes": 0, "spill_bytes": 8, "instructions": 29, "branches": 1, "barriers": 0}

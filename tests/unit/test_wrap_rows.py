@@ -158,3 +158,10 @@ def test_parts_of_periodic_rows_are_no_strips() -> None:
     }
     with pytest.raises(ScheduleError, match="periodic rows have no strips along z: .* use strips along x or y"):
         Kernel(ringed(star_7, True), (4, 8, 66), cut).ir("tile")
+
+
+@pytest.mark.parametrize("schedule", [MARCH.with_(pair=1), Schedule(tile=(1, 4, 32))], ids=str)
+def test_single_elements_of_several_rows_go_through_shared_memory(schedule: Schedule) -> None:
+    """Why `suits_rings` leaves such schedules out; where this fails, it need not any more."""
+    plain, rings = (Kernel(ringed(star_7, r), (64,) * 3, schedule).resources.shared_bytes for r in (False, True))
+    assert plain == 0 and rings > 0
