@@ -1,8 +1,7 @@
-"""Time loops: rotation of fields, run-time scalars, events, checkpoints, integrators, several steps a sweep."""
+"""Time loops: rotation of fields, run-time scalars, profiles, events, checkpoints."""
 
 from __future__ import annotations
 
-import math
 import signal
 import subprocess
 import sys
@@ -11,58 +10,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from loop_cases import e_next, h_next, heat, laplacian, on_host, spread_old, wave
 
 from stencil_dsl import StencilError, stencil
-from stencil_dsl.opt import OptMain
 from stencil_dsl.solve import (
-    Antisymmetric,
     Dirichlet,
-    Integrate,
     Keep,
     Neumann,
     Outflow,
     Periodic,
     Piece,
-    Sweep,
-    Symmetric,
     System,
-    TimeLoop,
 )
 
 RNG = np.random.default_rng(5)
-
-
-@stencil
-def heat(u, dt, i, j):
-    return u[i, j] + dt * (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1] - 4.0 * u[i, j])
-
-
-@stencil
-def wave(u, old, c, i, j):
-    return 2.0 * u[i, j] - old[i, j] + c * (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1] - 4.0 * u[i, j])
-
-
-@stencil
-def spread_old(u, old, i, j):
-    return u[i, j] + 0.1 * (old[i - 1, j] + old[i + 1, j] - 2.0 * old[i, j])
-
-
-@stencil
-def e_next(e, h, c, i):
-    return e[i] + c * (h[i] - h[i - 1])
-
-
-@stencil
-def h_next(h, e_next, c, i):
-    return h[i] + c * (e_next[i + 1] - e_next[i])
-
-
-def laplacian(p: np.ndarray) -> np.ndarray:
-    return p[:-2, 1:-1] + p[2:, 1:-1] + p[1:-1, :-2] + p[1:-1, 2:] - 4.0 * p[1:-1, 1:-1]
-
-
-def on_host(*args, **more) -> TimeLoop:
-    return TimeLoop(*args, device="cpu", **more)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -270,86 +231,6 @@ def test_ghost_cells_that_never_change_are_filled_once() -> None:
     assert np.allclose(loop.to_numpy("u"), u)
 
 
-# -- regions
-
-
-@stencil
-def double(u, i, j):
-    return 2.0 * u[i, j]
-
-
-@stencil
-def blur(u, i, j):
-    return 0.25 * (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1])
-
-
-def test_pieces_compute_parts_of_one_field() -> None:
-    inner, left, right = [(0, 0), (2, -3)], [(0, 0), (0, 2)], [(0, 0), (-3, 0)]
-    pieces = [Piece(blur, box, ["new"]) for box in (inner,)] + [Piece(double, box, ["new"]) for box in (left, right)]
-    loop = on_host(System([Sweep(pieces)], {"u": "new"}), (4, 9), {"u": Periodic()})
-    u = RNG.normal(size=(4, 9))
-    loop.set("u", u)
-    loop.run(2)
-    for _ in range(2):
-        new = 2 * u
-        p = np.pad(u, 1, "wrap")
-        new[:, 2:-3] = 0.25 * (p[:-2, 1:-1] + p[2:, 1:-1] + p[1:-1, :-2] + p[1:-1, 2:])[:, 2:-3]
-        u = new
-    assert np.allclose(loop.to_numpy("u"), u)
-
-
-def test_cells_outside_the_pieces_keep_their_values() -> None:
-    sweep = Sweep([Piece(double, [(1, 3), (0, 4)], ["new"])], onto={"new": "u"})
-    loop = on_host(System([sweep], {"u": "new"}), (4, 9))
-    u = RNG.normal(size=(4, 9))
-    loop.set("u", u)
-    loop.run(3)
-    u[1:3, 0:4] *= 8
-    assert np.array_equal(loop.to_numpy("u"), u)
-
-
-@pytest.mark.parametrize(
-    ("sweep", "message"),
-    [
-        (Sweep([Piece(double, [(0, 3), (0, 0)], ["new"])]), "leave 9 of 36 cells without a value"),
-        (Sweep([Piece(double, [(0, 3), (0, 0)], ["new"]), Piece(blur, [(2, 0), (0, 0)], ["new"])]), "overlap"),
-        (Sweep([Piece(double, [(0, 5), (0, 0)], ["new"])]), "has no cells or leaves an interior"),
-        (Sweep([Piece(blur, [(1, 3), (1, 3)], ["new"])], onto={"new": "u"}), "'u' is read at neighbouring cells"),
-    ],
-)
-def test_pieces_that_cannot_be_are_refused(sweep: Sweep, message: str) -> None:
-    with pytest.raises(StencilError, match=message):
-        on_host(System([sweep], {"u": "new"}), (4, 9), {"u": Periodic()})
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: System([heat, wave]), "say which fields continue as which"),
-        (lambda: System([heat], {"u": "nothing"}), "'u' advances to 'nothing'; fields are"),
-        (lambda: System([heat, heat], {"u": "heat"}), "two sweeps make 'heat'"),
-        (lambda: System([heat, e_next], {"u": "heat"}), "one number of dimensions"),
-        (lambda: System([Piece(heat, names={"u": "heat"})], {"u": "heat"}), "computed from each other"),
-        (lambda: System([], {}), "at least one stencil"),
-        (lambda: on_host(heat, (4, 5)), r"reads 'u' across the face x-, which has no rule"),
-        (lambda: on_host(heat, (4,), {"u": Periodic()}), "2 dimensions, the shape is"),
-        (lambda: on_host(heat, (4, 5), {"v": Periodic()}), "boundary of an unknown field 'v'"),
-        (lambda: on_host(heat, (4, 5), {"u": {"y": Periodic()}}), "unknown face 'y' of a 2-D field; faces are x-, x"),
-        (lambda: on_host(heat, (4, 5), {"u": {"x-": Periodic()}}), "periodic on one face along x and open"),
-        (
-            lambda: on_host(System([wave], {"u": "wave", "old": "wave"}), (4, 5), {"u": Periodic()}),
-            "u and old would be",
-        ),
-        (lambda: Integrate([heat], ["u"], "leapfrog") and System(Integrate([heat], ["u"], "leapfrog")), "needs older="),
-        (lambda: System(Integrate([heat], ["u"], "magic")), "unknown method 'magic'; known are euler"),
-    ],
-)
-def test_what_does_not_fit_is_refused(make, message: str) -> None:
-    with pytest.raises(StencilError, match=message):
-        loop = make()
-        loop.run(1)
-
-
 # -- events
 
 
@@ -443,223 +324,3 @@ def test_checkpoints_of_other_programs_are_refused(tmp_path: Path) -> None:
         loop.load(path)
     with pytest.raises(StencilError, match="there is no checkpoint"):
         loop.load(tmp_path / "none")
-
-
-# -- integrators
-
-
-@stencil
-def decay(u, t, i):
-    return -2.0 * t * u[i] * u[i]
-
-
-@pytest.mark.parametrize(("method", "order"), [("euler", 1), ("ssp-rk2", 2), ("ssp-rk3", 3), ("rk4", 4)])
-def test_orders_of_one_step_methods(method: str, order: int) -> None:
-    """u' = -2 t u^2 has the solution u0 / (1 + u0 t^2): non-linear and dependent on time."""
-    errors = []
-    for count in (8, 16):
-        dt = 1.0 / count
-        loop = on_host(Integrate([decay], ["u"], method, time="t"), (5,), engine="reference")
-        u0 = np.linspace(0.5, 1.5, 5)
-        loop.set("u", u0)
-        loop.run(count, dt=dt, t=lambda n, dt=dt: n * dt)
-        errors.append(np.abs(loop.to_numpy("u") - u0 / (1 + u0)).max())
-    assert order - 0.3 < math.log2(errors[0] / errors[1]) < order + 0.7, errors
-
-
-@pytest.mark.parametrize("method", ["euler", "ssp-rk2", "ssp-rk3", "rk4"])
-def test_stages_are_those_of_the_method(method: str) -> None:
-    """Kernels in place, on two coupled fields, against the method written out in NumPy."""
-
-    @stencil
-    def du(u, v, nu, i):
-        return nu * (u[i - 1] - 2.0 * u[i] + u[i + 1]) + u[i] * v[i]
-
-    @stencil
-    def dv(u, v, i):
-        return v[i + 1] - v[i] - u[i]
-
-    def rates(s: np.ndarray) -> np.ndarray:
-        u, v = s
-        return np.array([0.3 * (np.roll(u, 1) - 2 * u + np.roll(u, -1)) + u * v, np.roll(v, -1) - v - u])
-
-    def step(s: np.ndarray, dt: float) -> np.ndarray:
-        if method == "euler":
-            return s + dt * rates(s)
-        if method == "ssp-rk2":
-            one = s + dt * rates(s)
-            return (s + one + dt * rates(one)) / 2
-        if method == "ssp-rk3":
-            one = s + dt * rates(s)
-            two = (3 * s + one + dt * rates(one)) / 4
-            return (s + 2 * two + 2 * dt * rates(two)) / 3
-        k1 = rates(s)
-        k2 = rates(s + dt / 2 * k1)
-        k3 = rates(s + dt / 2 * k2)
-        return s + dt / 6 * (k1 + 2 * k2 + 2 * k3 + rates(s + dt * k3))
-
-    loop = on_host(Integrate([du, dv], ["u", "v"], method), (12,), {"u": Periodic(), "v": Periodic()})
-    assert "timestep.integrate" not in loop.ir() and loop.program.storage.count <= 8
-    state = RNG.normal(size=(2, 12))
-    for name, values in zip("uv", state, strict=True):
-        loop.set(name, values)
-    loop.run(3, dt=0.1, nu=0.3)
-    for _ in range(3):
-        state = step(state, 0.1)
-    assert np.allclose([loop.to_numpy("u"), loop.to_numpy("v")], state, rtol=0, atol=1e-13)
-
-
-@pytest.mark.parametrize("method", ["leapfrog", "verlet"])
-def test_two_level_methods(method: str) -> None:
-    @stencil
-    def force(u, i):
-        return u[i - 1] - 2.0 * u[i] + u[i + 1] - u[i]
-
-    loop = on_host(Integrate([force], ["u"], method, older=["u_old"]), (10,), {"u": Periodic()})
-    assert loop.program.storage.inplace == {"u_next": "u_old"} and loop.fields == ("u", "u_old")
-    u, old = RNG.normal(size=(2, 10))
-    loop.set("u", u)
-    loop.set("u_old", old)
-    loop.run(5, dt=0.1)
-    for _ in range(5):
-        k = np.roll(u, 1) - 3 * u + np.roll(u, -1)
-        u, old = (old + 0.2 * k, u) if method == "leapfrog" else (2 * u - old + 0.01 * k, u)
-    assert np.allclose(loop.to_numpy("u"), u, atol=1e-13) and np.allclose(loop.to_numpy("u_old"), old, atol=1e-13)
-
-
-def test_the_program_parses_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    loop = on_host(Integrate([decay], ["u"], "rk4", time="t"), (5,))
-    path = tmp_path / "step.mlir"
-    path.write_text(loop.ir())
-    OptMain(args=[str(path)]).run()
-    assert capsys.readouterr().out.strip() == loop.ir().strip()
-    path.write_text(str(loop.system.module("float64")))
-    OptMain(args=[str(path), "-p", "expand-integrator,boundary,insert-fills"]).run()
-    assert capsys.readouterr().out.strip() == loop.ir().strip()
-
-
-# -- several steps a sweep
-
-
-@stencil
-def star(u, i, j):
-    return 0.5 * u[i, j] + 0.125 * (u[i - 1, j] + u[i + 1, j] + u[i, j - 1] + u[i, j + 1])
-
-
-@pytest.mark.parametrize("steps", [2, 3])
-@pytest.mark.parametrize("shape", [(6, 7), (2, 3)])
-def test_composed_steps(steps: int, shape: tuple[int, int]) -> None:
-    """Wide sweeps where they fit, single steps for the rest and up to events; the halo may exceed the interior."""
-    loop = on_host(star, shape, {"u": Periodic()}, temporal_steps=steps)
-    u = RNG.normal(size=shape)
-    loop.set("u", u)
-    loop.record(4, "u")
-    loop.run(11)
-    for n in range(11):
-        u = u + 0.125 * laplacian(np.pad(u, 1, "wrap"))
-        if n in (3, 7):
-            assert np.allclose(dict(loop.snapshots)[n + 1]["u"], u, atol=1e-14)
-    assert loop.step == 11 and np.allclose(loop.to_numpy("u"), u, atol=1e-14)
-    beyond = 0 if steps == 2 else steps  # farther along a row than is read by index
-    assert loop.composed is not None and f"lo [{steps}, {beyond}] hi [{steps}, {beyond}]" in str(
-        loop.composed.program.module
-    )
-
-
-WALL = RNG.normal(size=16)
-
-
-@stencil
-def skew(u, i, j):
-    return 0.5 * u[i, j] + 0.25 * u[i - 2, j + 1] - 0.125 * u[i + 1, j] + 0.0625 * u[i - 1, j - 1] + 0.01
-
-
-@pytest.mark.parametrize("what", [star, skew])
-@pytest.mark.parametrize(
-    "rules",
-    [
-        {"x": Periodic(), "z-": Dirichlet(WALL), "z+": Neumann(0.5)},
-        {"x-": Antisymmetric(), "x+": Outflow(), "z": Periodic()},
-        {"x-": Dirichlet("edge", at="face"), "x+": Symmetric(), "z-": Neumann("slope"), "z+": Dirichlet(2.0)},
-    ],
-)
-@pytest.mark.parametrize("steps", [2, 3])
-def test_composed_steps_beside_strips_of_single_ones(what, rules, steps: int) -> None:
-    """Any faces: near them boundaries hold in every step; single steps are the model."""
-    single, wide = (on_host(what, (16, 17), {"u": rules}, temporal_steps=n, engine="reference") for n in (1, steps))
-    u = RNG.normal(size=(16, 17))
-    named = {name: 0.25 for name in single.program.scalars}
-    for loop in (single, wide):
-        loop.set("u", u)
-        for count in (steps, 2 * steps + 1, 5, steps):
-            loop.run(count, **named)
-    assert wide.composed is not None and "partial" in str(wide.composed.program.module)
-    assert np.allclose(wide.to_numpy("u"), single.to_numpy("u"), rtol=0, atol=1e-13)
-    if named:
-        varying = {name: lambda n: 0.1 * n for name in named}
-        for loop in (single, wide):
-            loop.run(3 * steps, **varying)
-        assert np.allclose(wide.to_numpy("u"), single.to_numpy("u"), rtol=0, atol=1e-13)
-
-
-def test_composed_steps_of_kernels_on_strips() -> None:
-    """The emitted kernels rather than their meaning."""
-    rules = {"u": {"x": Outflow(), "z": Dirichlet(1.0)}}
-    single, wide = (on_host(star, (13, 12), rules, temporal_steps=n) for n in (1, 3))
-    u = RNG.normal(size=(13, 12))
-    for loop in (single, wide):
-        loop.set("u", u)
-        loop.run(4)
-    assert np.allclose(wide.to_numpy("u"), single.to_numpy("u"), rtol=0, atol=1e-14)
-
-
-def test_the_inner_box_of_long_rows_starts_on_a_cache_line() -> None:
-    rules = {"u": {"x": Outflow(), "z-": Dirichlet(1.0), "z+": Neumann(0.5)}}
-    single, wide = (on_host(skew, (16, 131), rules, temporal_steps=n, engine="reference") for n in (1, 3))
-    assert wide.composed is not None and "box [6, 16] to [-3, -16]" in str(wide.composed.program.module)
-    u = RNG.normal(size=(16, 131))
-    for loop in (single, wide):
-        loop.set("u", u)
-        loop.run(7)
-    assert np.allclose(wide.to_numpy("u"), single.to_numpy("u"), rtol=0, atol=1e-13)
-
-
-def test_where_slabs_meet_single_steps_are_made() -> None:
-    assert on_host(star, (6, 7), {"u": Dirichlet(0.0)}, temporal_steps=2).composed is None
-    assert on_host(star, (7, 7), {"u": Dirichlet(0.0)}, temporal_steps=2).composed is not None
-
-
-@pytest.mark.parametrize(
-    ("what", "rules", "message"),
-    [
-        (heat, {"u": Periodic()}, "no run-time scalars.*temporal_fallback=True makes single steps"),
-        (System([wave], {"u": "wave", "old": "u"}), {"u": Periodic()}, "one stencil that advances one field"),
-    ],
-)
-def test_composed_steps_are_refused_where_they_are_not_legal(what, rules, message: str) -> None:
-    with pytest.raises(StencilError, match=message):
-        on_host(what, (6, 7), rules, temporal_steps=2)
-    assert on_host(what, (6, 7), rules, temporal_steps=2, temporal_fallback=True).composed is None
-
-
-def test_the_largest_piece_starts_on_a_cache_line() -> None:
-    """Its loads are wide then; where rows start in memory changes no value."""
-
-    @stencil
-    def inner(u, i, j):
-        return u[i, j] + 0.25 * (u[i, j - 1] - u[i, j + 1])
-
-    @stencil
-    def edge(u, i, j):
-        return 0.5 * u[i, j]
-
-    boxes = ([(0, 0), (5, -3)], [(0, 0), (0, 5)], [(0, 0), (-3, 0)])
-    pieces = [Piece(f, box, ["w"]) for f, box in zip((inner, edge, edge), boxes, strict=True)]
-    u, found = RNG.normal(size=(4, 40)), []
-    for engine in ("kernel", "reference"):
-        loop = on_host(System([Sweep(pieces)], {"u": "w"}), u.shape, engine=engine)
-        assert {(b.layout.origin[-1] + 5) * 8 % 128 for b in loop.program.buffers} == {0}
-        loop.set("u", u)
-        loop.run(3)
-        found.append(loop.to_numpy("u"))
-    assert np.array_equal(*found)
