@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-import stencil_dsl
 from stencil_dsl.reference.numpy_eval import evaluate
 from stencil_dsl.runtime.arrays import PaddedArray, empty
 from stencil_dsl.runtime.definition import Definition
@@ -72,13 +71,10 @@ class Case:
 
     def kernel(self, static: bool = False, target: str = "sm_90", cache: KernelCache | None = None) -> Kernel:
         """The kernel; with `static` of this shape and layout, otherwise of whatever arrays it will be given."""
-        shape = self.shape if static else None
-        if not self.periodic:
-            f = self.stencil.stencil()
-            return stencil_dsl.compile(f, target, self.dtype, shape=shape, schedule=self.schedule, cache=cache)
         definition = Definition.of(self.stencil.stencil(), self.dtype)
-        set_periodic_rows(the_apply(definition.stencil), [True] * len(definition.fields))
-        return Kernel(definition, shape, self.schedule, Options(target, cache=cache))
+        if self.periodic:
+            set_periodic_rows(the_apply(definition.stencil), [True] * len(definition.fields))
+        return Kernel(definition, self.shape if static else None, self.schedule, Options(target, cache=cache))
 
     def on_rings(self) -> Case:
         """The same on periodic rows, which are made long enough for the stencil and for pairs."""
