@@ -179,7 +179,8 @@ SPECS = (
         "Time loops",
         "A launch makes many steps; `ms_per_step` is the time of one. `ratio` is against the sweep alone, CuPy's "
         "launch of an empty kernel, the loop with ghost cells at the ends of rows, or one GPU; `ratio_to_copy` is a "
-        "step against a copy of the bytes that it must move. The model of several GPUs is `stencil_dsl/solve/scaling.py`.",
+        "step against a copy of the bytes that it must move. The model of several GPUs is "
+        "`stencil_dsl/solve/scaling.py`.",
         "repro/test_solvers.py",
         ("test_step", "test_rows", "test_host", "test_scaling"),
         "",
